@@ -1,0 +1,64 @@
+"""Configure any PyTorch optimizer for any module from Hydra, and check it first.
+
+Importing this package registers the schema, the resolver and the config groups with
+Hydra. Names that need torch are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from optim_hydra.app import compose as compose
+from optim_hydra.app import main as main
+from optim_hydra.errors import ConfigError as ConfigError
+from optim_hydra.errors import OptimHydraError as OptimHydraError
+from optim_hydra.migration import migrate as migrate
+from optim_hydra.override_text import migrate_overrides as migrate_overrides
+from optim_hydra.schedule import register_schedule as register_schedule
+from optim_hydra.schema import ActorCriticConfig as ActorCriticConfig
+from optim_hydra.schema import OptimConfig as OptimConfig
+from optim_hydra.store import register as _register
+from optim_hydra.targets import register_optimizer as register_optimizer
+from optim_hydra.validate import validate as validate
+from optim_hydra.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from optim_hydra.builder import build_optimizer as build_optimizer
+    from optim_hydra.clipping import grad_norm as grad_norm
+    from optim_hydra.factory import build as build
+    from optim_hydra.lr_scheduler import build_lr_scheduler as build_lr_scheduler
+
+__all__ = [
+    "ActorCriticConfig",
+    "ConfigError",
+    "OptimConfig",
+    "OptimHydraError",
+    "build",
+    "build_lr_scheduler",
+    "build_optimizer",
+    "compose",
+    "grad_norm",
+    "main",
+    "migrate",
+    "migrate_overrides",
+    "register_optimizer",
+    "register_schedule",
+    "validate",
+]
+
+_LAZY = {
+    "build": "factory",
+    "build_lr_scheduler": "lr_scheduler",
+    "build_optimizer": "builder",
+    "grad_norm": "clipping",
+}
+
+_register()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)

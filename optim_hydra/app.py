@@ -1,0 +1,94 @@
+"""Own the drop-ins for Hydra's `main` and `compose`.
+
+They hand migrated overrides to Hydra and otherwise stay out of the way.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from optim_hydra.override_text import migrate_overrides
+from optim_hydra.validate import check_mounts, validate
+
+__all__ = ["compose", "main"]
+
+TaskFunction = Callable[[Any], Any]
+
+
+def main(
+    config_path: str | None = None,
+    config_name: str | None = None,
+    version_base: str | None = None,
+) -> Callable[[TaskFunction], Callable[..., Any]]:
+    """Use in place of `hydra.main`: old keys work on the command line too.
+
+    The optimizer nodes of each job are checked before its function runs. Arguments
+    are Hydra's own.
+    """
+
+    def decorate(task: TaskFunction) -> Callable[..., Any]:
+        @functools.wraps(task)
+        def checked(config: DictConfig) -> Any:
+            if HydraConfig.initialized():
+                check_mounts(config, HydraConfig.get().overrides.task)
+            validate(config)
+            return task(config)
+
+        run = hydra.main(
+            config_path=config_path, config_name=config_name, **_version(version_base)
+        )(checked)
+
+        @functools.wraps(task)
+        def decorated(cfg_passthrough: DictConfig | None = None) -> Any:
+            if cfg_passthrough is not None:
+                return task(cfg_passthrough)
+            typed = sys.argv
+            sys.argv = [typed[0], *migrate_overrides(typed[1:])]
+            try:
+                return run()
+            finally:
+                sys.argv = typed
+
+        return decorated
+
+    return decorate
+
+
+def compose(
+    config_name: str | None = None,
+    overrides: list[str] | None = None,
+    return_hydra_config: bool = False,  # noqa: FBT002 - Hydra's signature
+    strict: bool | None = None,
+) -> DictConfig:
+    """Use in place of `hydra.compose`: old keys work in `overrides` too.
+
+    Example:
+        >>> import hydra
+        >>> with hydra.initialize(version_base=None):
+        ...     config = compose(overrides=["+optim@critic.optim=sgd"])
+        >>> config.critic.optim.optimizer
+        'SGD'
+
+    """
+    migrated = migrate_overrides(overrides or [])
+    config = hydra.compose(
+        config_name=config_name,
+        overrides=migrated,
+        return_hydra_config=return_hydra_config,
+        strict=strict,
+    )
+    check_mounts(config, migrated)
+    return config
+
+
+def _version(version_base: str | None) -> dict[str, str | None]:
+    """Pass `version_base` on to the Hydra versions that ask for it."""
+    is_old = tuple(map(int, hydra.__version__.split(".")[:2])) < (1, 4)
+    return {"version_base": version_base} if is_old or version_base else {}

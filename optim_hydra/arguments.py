@@ -1,0 +1,199 @@
+"""Turn fields and `override_optimizer_config` into the constructor's arguments.
+
+What a class takes is read from its signature, never guessed from its name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from optim_hydra.argument_values import fit_value
+from optim_hydra.errors import Problems, UnknownKeyError, nearest
+from optim_hydra.rules import Refused
+from optim_hydra.schema import OptimConfig
+from optim_hydra.signature import Signature, signature_of
+
+__all__ = [
+    "Given",
+    "Planned",
+    "given_by_config",
+    "given_by_plain_node",
+    "plan_arguments",
+]
+
+FIELDS = ("lr", "weight_decay", "betas", "eps")
+EXTRA = "override_optimizer_config"
+_DEFAULTS = {f.name: f.default for f in dataclasses.fields(OptimConfig)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """A value for one constructor argument, and where the user set it."""
+
+    name: str
+    value: Any
+    key: str
+    is_default: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """The keyword arguments of one constructor call, and what was left out."""
+
+    kwargs: dict[str, Any]
+    keys: dict[str, str]
+    """Argument name -> the key that set it."""
+    dropped: tuple[str, ...]
+    """Sentences about values that `strict: false` let pass."""
+
+
+def given_by_config(optim: OptimConfig, problems: Problems) -> list[Given]:
+    """List what a checked config gives: its fields, then the further arguments."""
+    extra = dict(optim.override_optimizer_config or {})
+    given = [
+        Given(name, getattr(optim, name), name, getattr(optim, name) == _DEFAULTS[name])
+        for name in FIELDS
+        if getattr(optim, name) is not None
+    ]
+    for field in given:
+        if field.name in extra:
+            value = extra.pop(field.name)
+            if not _equal(value, field.value):
+                what = (
+                    f"{field.name} is {_text(value)} here and {_text(field.value)} in"
+                    f" the field {field.name}: keep the field"
+                )
+                problems.add(what, f"{EXTRA}.{field.name}")
+    switches = _switches(optim.implementation)
+    given += [Given(name, value, "implementation") for name, value in switches.items()]
+    for name, value in extra.items():
+        if name in switches:
+            what = f"{name} is set here and by implementation: keep one of them"
+            problems.add(what, f"{EXTRA}.{name}")
+        given.append(Given(name, value, f"{EXTRA}.{name}"))
+    return given
+
+
+def given_by_plain_node(arguments: Mapping[str, Any]) -> list[Given]:
+    """List what a plain Hydra node (`_target_: torch.optim.SGD`) gives."""
+    return [Given(name, value, name) for name, value in arguments.items()]
+
+
+def plan_arguments(
+    cls: type, given: list[Given], problems: Problems, *, strict: bool
+) -> Planned:
+    """Fit the given values to the class's signature.
+
+    Args:
+        cls: The optimizer class; it is inspected and not called.
+        given: Values with the keys they came from.
+        problems: Where every argument that does not fit is noted.
+        strict: False drops unknown arguments with a sentence each.
+
+    """
+    signature = signature_of(cls)
+    kwargs: dict[str, Any] = {}
+    keys: dict[str, str] = {}
+    dropped: list[str] = []
+    for item in given:
+        if item.name in (signature.first, "params"):
+            what = (
+                f"{item.name} is set by the library: give the module to build_optimizer"
+            )
+            problems.add(what, item.key, UnknownKeyError)
+        elif _has_target(item.value):
+            what = "_target_ is refused here: arguments are plain values"
+            problems.add(what, item.key, UnknownKeyError)
+        elif item.name in signature.arguments:
+            _fit(signature, item, kwargs, problems)
+            keys[item.name] = item.key
+        elif not item.is_default and not _is_spare_switch(item):
+            what = _not_taken(cls, signature, item)
+            if strict:
+                problems.add(what, item.key, UnknownKeyError)
+            else:
+                dropped.append(f"{what}; dropped, since strict is false")
+    _check_together(cls, signature, kwargs, keys, problems)
+    return Planned(kwargs, keys, tuple(dropped))
+
+
+def _fit(
+    signature: Signature, item: Given, kwargs: dict[str, Any], problems: Problems
+) -> None:
+    argument = signature.arguments[item.name]
+    length = len(argument.default) if isinstance(argument.default, tuple) else None
+    if item.is_default and length is not None and length != _length(item.value):
+        return  # the schema's pair of betas, untouched, for a class that wants three
+    try:
+        kwargs[item.name] = fit_value(item.value, argument)
+    except Refused as refused:
+        problems.add(str(refused), item.key + refused.index)
+
+
+def _check_together(
+    cls: type,
+    signature: Signature,
+    kwargs: dict[str, Any],
+    keys: dict[str, str],
+    problems: Problems,
+) -> None:
+    if kwargs.get("fused") and kwargs.get("foreach"):
+        other = keys["foreach"]
+        what = (
+            f"fused and foreach exclude each other: set one of them, not also {other}"
+        )
+        problems.add(what, keys["fused"])
+    for argument in signature.arguments.values():
+        if argument.is_required and argument.name not in keys:
+            what = f"{cls.__name__} needs the argument {argument.name}: set it here"
+            key = (
+                argument.name if argument.name in FIELDS else f"{EXTRA}.{argument.name}"
+            )
+            problems.add(what, key)
+
+
+def _not_taken(cls: type, signature: Signature, item: Given) -> str:
+    if item.key == "implementation":
+        return f"{cls.__name__} has no {item.name} implementation: leave it null"
+    near = nearest(item.name, signature.arguments)
+    accepted = ", ".join(signature.arguments)
+    return f"{cls.__name__} takes no {item.name}{near} (it takes {accepted})"
+
+
+def _switches(implementation: str | None) -> dict[str, bool]:
+    """Translate `implementation` into torch's two flags."""
+    if implementation is None:
+        return {}
+    if implementation == "for-loop":
+        return {"foreach": False, "fused": False}
+    return {implementation: True}
+
+
+def _is_spare_switch(item: Given) -> bool:
+    # "for-loop" asks for neither; a class that lacks a flag is on the loop anyway.
+    return item.key == "implementation" and item.value is False
+
+
+def _has_target(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return "_target_" in value or any(map(_has_target, value.values()))
+    return isinstance(value, (list, tuple)) and any(map(_has_target, value))
+
+
+def _length(value: Any) -> int | None:
+    return len(value) if isinstance(value, (list, tuple)) else None
+
+
+def _equal(first: Any, second: Any) -> bool:
+    if isinstance(first, list):
+        first = tuple(first)
+    try:
+        return bool(first == second or float(first) == float(second))
+    except (TypeError, ValueError):
+        return False
+
+
+def _text(value: Any) -> str:
+    return str(list(value)) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,69 @@
+"""Own what `hydra.utils.instantiate` calls for an optimizer node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from optim_hydra.builder import build_from_node
+from optim_hydra.checking import read_config
+from optim_hydra.errors import Problems
+from optim_hydra.node import Node, read_parts
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+
+__all__ = ["OptimizerFactory", "build"]
+
+
+def build(*args: Any, **parts: Any) -> Any:
+    """Be what `_target_` of every optimizer node resolves to.
+
+    `hydra.utils.instantiate(cfg.actor.optim, actor)` returns the optimizer, without
+    a module it returns an `OptimizerFactory`.
+    """
+    provides = parts.pop("provides", ())
+    factory = OptimizerFactory(read_parts(parts))
+    return factory(*args, provides=provides) if args else factory
+
+
+class OptimizerFactory:
+    """Hold a checked node until the module exists: `factory(actor)`.
+
+    A plain class, since Hydra turns results that are dataclasses back into config.
+    It pickles, and holds plain values only.
+    """
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: Node) -> None:
+        """Check the node's own values; no class is imported yet.
+
+        Raises:
+            ConfigError: Values of the node can't be used.
+
+        """
+        if not node.target:
+            problems = Problems(node.at)
+            read_config(node, problems)
+            problems.raise_if_any()
+        self._node = node
+
+    def __call__(self, parameters: Any, *, provides: Iterable[str] = ()) -> Optimizer:
+        """Build the optimizer; see `build_optimizer`."""
+        return build_from_node(parameters, self._node, frozenset(provides))
+
+    def __repr__(self) -> str:
+        """Show the class and the place in the config."""
+        items = self._node.items
+        path = (
+            self._node.target
+            or f"{items.get('optimizer_impl')}.{items.get('optimizer')}"
+        )
+        return f"OptimizerFactory({path} @ {self._node.at or 'no config'})"
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both hold the same node."""
+        return isinstance(other, OptimizerFactory) and self._node == other._node
+
+    __hash__ = None  # type: ignore[assignment]

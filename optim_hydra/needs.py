@@ -1,0 +1,52 @@
+"""Own the table of what a class needs beyond parameters and keyword arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["NEEDS", "PROTOCOLS", "Need", "need_of"]
+
+# What a training loop can promise (`provides=`), and the code that keeps it.
+PROTOCOLS: dict[str, str] = {
+    "closure": "optimizer.step(closure), where closure() clears the gradients, computes"
+    " the loss, calls backward() and returns the loss",
+    "sparse_gradients": "sparse gradients for every parameter, as"
+    " nn.Embedding(..., sparse=True) gives them",
+    "train_eval_modes": "optimizer.eval() before evaluating or saving and"
+    " optimizer.train() before going on",
+}
+
+
+@dataclass(frozen=True)
+class Need:
+    """What one class needs."""
+
+    protocol: str = ""
+    """A key of `PROTOCOLS` that the training loop has to keep."""
+    matrices_only: bool = False
+    """It takes two-dimensional parameters only."""
+    only_warn: bool = False
+    """It trains without the protocol, so a loop that does not promise it is warned."""
+
+
+_MODES = Need(protocol="train_eval_modes", only_warn=True)
+
+# (package, class) -> need; subclasses need the same.
+NEEDS: dict[tuple[str, str], Need] = {
+    ("torch", "LBFGS"): Need(protocol="closure"),
+    ("torch", "SparseAdam"): Need(protocol="sparse_gradients"),
+    ("torch", "Muon"): Need(matrices_only=True),
+    ("schedulefree", "AdamWScheduleFree"): _MODES,
+    ("schedulefree", "AdamWScheduleFreePaper"): _MODES,
+    ("schedulefree", "RAdamScheduleFree"): _MODES,
+    ("schedulefree", "SGDScheduleFree"): _MODES,
+}
+
+
+def need_of(cls: type) -> Need:
+    """Return what a class needs; the empty need where nothing is known."""
+    for base in cls.__mro__:
+        need = NEEDS.get((base.__module__.partition(".")[0], base.__name__))
+        if need is not None:
+            return need
+    return Need()

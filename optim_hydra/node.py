@@ -1,0 +1,101 @@
+"""Read a node in any form that people have into plain values and its full key."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from optim_hydra.errors import ConfigError, Problem, WrongObjectError
+from optim_hydra.tree import OUR_TARGETS
+
+__all__ = ["HYDRA_KEYS", "Node", "read_node", "read_parts"]
+
+HYDRA_KEYS = ("_recursive_", "_convert_", "_partial_", "_full_key_")
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """Plain items of one optimizer node, and where it stands in the config."""
+
+    items: dict[str, Any]
+    at: str
+
+    @property
+    def target(self) -> str:
+        """The dotted path of a plain Hydra node; empty for a node of ours."""
+        target = str(self.items.get("_target_") or "")
+        is_ours = target.startswith(OUR_TARGETS)
+        return "" if is_ours or "optimizer" in self.items else target
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the items without the keys that Hydra itself reads."""
+        return {
+            key: value
+            for key, value in self.items.items()
+            if key != "_target_" and key not in HYDRA_KEYS
+        }
+
+
+def read_node(config: object) -> Node:
+    """Read a DictConfig, dataclass instance or mapping.
+
+    Raises:
+        ConfigError: An interpolation can't be resolved, or text stands where a
+            node is due.
+        WrongObjectError: The object is no config at all.
+
+    """
+    if isinstance(config, DictConfig):
+        return _read_dict_config(config)
+    if dataclasses.is_dataclass(config) and not isinstance(config, type):
+        names = [f.name for f in dataclasses.fields(config)]
+        return read_parts({name: getattr(config, name) for name in names})
+    if isinstance(config, Mapping):
+        return read_parts(config)
+    if isinstance(config, str):
+        what = (
+            f"the text {config!r} stands where an optimizer node is due: a group is"
+            f" chosen by optim@MODULE.optim={config} on the command line"
+        )
+        raise ConfigError([Problem(what, "", ConfigError)])
+    msg = (
+        f"the config is a {type(config).__name__}: give a node such as cfg.actor.optim,"
+        " an OptimConfig or a dict, after the module: build_optimizer(module, config)"
+    )
+    raise WrongObjectError(msg)
+
+
+def _read_dict_config(config: DictConfig) -> Node:
+    at = str(config._get_full_key(None) or "")
+    if config._is_none() or config._is_missing():
+        what = "the node is empty: choose a group, optim@MODULE.optim=adamw"
+        raise ConfigError([Problem(what, at, ConfigError)])
+    try:
+        items = OmegaConf.to_container(config, resolve=True)
+    except OmegaConfBaseException as error:
+        key = str(getattr(error, "full_key", "") or at)
+        what = f"the value can't be resolved: {error.msg or error}"
+        raise ConfigError([Problem(what, key, ConfigError)]) from error
+    return Node({str(key): value for key, value in dict(items).items()}, at)  # type: ignore[arg-type]
+
+
+def read_parts(parts: Mapping[str, Any]) -> Node:
+    """Read a node taken apart, as `hydra.utils.instantiate` passes it."""
+    items = {str(key): plain(value) for key, value in parts.items()}
+    at = str(items.get("_full_key_") or "")
+    return Node(items, "" if "${" in at else at)
+
+
+def plain(value: Any) -> Any:
+    """Return a value with every config object in it turned into plain Python."""
+    if isinstance(value, (DictConfig, ListConfig)):
+        return OmegaConf.to_container(value, resolve=True)
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
+    return value

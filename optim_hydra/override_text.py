@@ -1,0 +1,193 @@
+"""Apply the table of renamed keys to what is typed on a command line.
+
+Works on the texts alone, before Hydra parses them: values, sweeps and mounts stay
+as they were typed, so that `--cfg job` and `.hydra/overrides.yaml` show the new key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from optim_hydra.errors import MigrationError, Problem
+from optim_hydra.foreign_keys import FOREIGN_KEYS
+from optim_hydra.migration import (
+    RENAMED_KEYS,
+    RenamedKey,
+    conflict,
+    same_value,
+    warn_renamed,
+)
+from optim_hydra.tree import NODE_NAME
+
+__all__ = ["migrate_overrides"]
+
+COMMAND_LINE = "command line"
+_OVERRIDE = re.compile(r"(?s)(?P<prefix>\+\+|\+|~)?(?P<key>[^=@\s]+)(?P<value>=.*)?")
+_QUOTED = r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\""
+_TOKEN = re.compile(rf"(?s){_QUOTED}|[{{}}:,]|[^{{}}:,'\"]+")
+
+
+@dataclass
+class _Override:
+    """One override: its text as typed, and what it says about which key."""
+
+    text: str
+    prefix: str
+    key: str
+    value: str
+    renamed: RenamedKey | None = None
+    dropped: bool = False
+
+    @property
+    def node(self) -> str:
+        return self.key.rpartition(".")[0]
+
+    @property
+    def literal(self) -> str | None:
+        """The value's text without quotes; None where it is null."""
+        text = self.value[1:].strip("'\"")
+        return None if text == "null" else text
+
+    @property
+    def new_key(self) -> str:
+        return f"{self.node}.{self.renamed.new}" if self.renamed else self.key
+
+    def __str__(self) -> str:
+        if self.renamed is None:
+            return self.text
+        # The new key is in every schema, so a `+` that was needed for the old
+        # one would now be refused; `++` sets the key in either case.
+        prefix = "++" if self.prefix == "+" else self.prefix
+        return f"{prefix}{self.new_key}{self.value}"
+
+
+def migrate_overrides(overrides: Iterable[str]) -> list[str]:
+    """Return Hydra overrides with renamed optimizer keys under their new names.
+
+    Prefixes (`+`, `++`, `~`), sweeps, `{...}` values and every mount point are
+    understood; other overrides and command-line flags come back as they are.
+
+    Args:
+        overrides: Texts as Hydra receives them, after shell quoting.
+
+    Raises:
+        MigrationError: Two spellings of a key disagree, or a key was removed or
+            belongs to another library and means something else.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     migrate_overrides(["+actor.optim.warmup_steps_ratio=0.1", "seed=0"])
+        ['++actor.optim.lr_warmup_steps_ratio=0.1', 'seed=0']
+
+    """
+    parsed = [_parse(text) for text in overrides]
+    problems: list[Problem] = []
+    _check_keys(parsed, problems)
+    _settle_conflicts(parsed, problems)
+    for override in parsed:
+        if "{" in override.value:
+            override.text = _rename_in_braces(override, problems)
+    if problems:
+        raise MigrationError(problems)
+    for override in parsed:
+        if override.renamed and override.prefix != "~":
+            value = override.literal
+            warn_renamed(override.renamed, override.key, value, COMMAND_LINE)
+    return [str(override) for override in parsed if not override.dropped]
+
+
+def _parse(text: str) -> _Override:
+    match = None if text.startswith("-") else _OVERRIDE.fullmatch(text)
+    if match is None:
+        return _Override(text, "", "", "")
+    key, prefix = match["key"], match["prefix"] or ""
+    override = _Override(text, prefix, key, match["value"] or "")
+    if override.node.rpartition(".")[2] == NODE_NAME:
+        override.renamed = RENAMED_KEYS.get(key.rpartition(".")[2])
+    return override
+
+
+def _check_keys(parsed: list[_Override], problems: list[Problem]) -> None:
+    for override in parsed:
+        siblings = {
+            other.key.rpartition(".")[2]: other.value[1:]
+            for other in parsed
+            if other.node == override.node
+        }
+        last = override.key.rpartition(".")[2]
+        if override.node.rpartition(".")[2] != NODE_NAME or override.prefix == "~":
+            continue
+        if last in FOREIGN_KEYS:
+            what = FOREIGN_KEYS[last].advice(siblings)
+        elif override.renamed and override.renamed.is_removed:
+            renamed = override.renamed
+            what = f"{last} was removed in {renamed.removed_in}: write {renamed.new}"
+        else:
+            continue
+        problems.append(Problem(what, override.key, MigrationError))
+
+
+def _settle_conflicts(parsed: list[_Override], problems: list[Problem]) -> None:
+    """Keep one spelling of each key, or note that two of them disagree."""
+    for override in parsed:
+        renamed = override.renamed
+        if renamed is None or override.dropped or override.prefix == "~":
+            continue
+        if override.literal is None:  # verl's placeholder for "not set"
+            override.dropped = True
+            continue
+        for other in parsed:
+            if other.new_key != override.new_key or other.key == override.key:
+                continue
+            if other.dropped or other.prefix == "~":
+                continue
+            value = other.literal
+            if renamed.is_set(value) and not same_value(value, override.literal):
+                what = conflict(override.text, other.text)
+                problems.append(Problem(what, override.key, MigrationError))
+            other.dropped = True
+
+
+def _rename_in_braces(override: _Override, problems: list[Problem]) -> str:
+    """Rename keys inside `{...}` values, also nested and swept ones."""
+    tokens = _TOKEN.findall(override.text)
+    path: list[str] = []
+    seen: list[dict[str, str]] = []
+    last = override.key.rpartition(".")[2]
+    for index, token in enumerate(tokens):
+        if token == "{":
+            path.append(last)
+            seen.append({})
+        elif token == "}" and path:
+            last = path.pop()
+            seen.pop()
+        elif tokens[index + 1 : index + 2] == [":"] and path:
+            last = token.strip()
+            if path[-1] == NODE_NAME:
+                tokens[index] = _rename_one(token, override, seen[-1], problems)
+    return "".join(tokens)
+
+
+def _rename_one(
+    token: str, override: _Override, seen: dict[str, str], problems: list[Problem]
+) -> str:
+    name = token.strip()
+    renamed = RENAMED_KEYS.get(name)
+    new = renamed.new if renamed else name
+    what = ""
+    if name in FOREIGN_KEYS:
+        what = FOREIGN_KEYS[name].advice({})
+    elif renamed and renamed.is_removed:
+        what = f"{name} was removed in {renamed.removed_in}: write {renamed.new}"
+    elif new in seen and seen[new] != name:
+        what = f"{seen[new]} and {name} are one key: keep one of them"
+    elif renamed:
+        warn_renamed(renamed, f"{override.key}.{name}", "", COMMAND_LINE)
+    if what:
+        problems.append(Problem(what, f"{override.key}.{name}", MigrationError))
+    seen[new] = name
+    return token.replace(name, new)

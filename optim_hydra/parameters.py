@@ -1,0 +1,151 @@
+"""Read a module, parameters or group dicts into named, trainable parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from optim_hydra.errors import Problems, UnknownKeyError, WrongObjectError, nearest
+from optim_hydra.needs import need_of
+from optim_hydra.signature import signature_of
+
+__all__ = ["Parameters", "check_parameters", "read_parameters"]
+
+Named = tuple[str, nn.Parameter | Tensor]
+# Segments that wrappers put into names: FSDP1, torch.compile, checkpointing.
+_WRAPPERS = re.compile(
+    r"_fsdp_wrapped_module\.|_orig_mod\.|_checkpoint_wrapped_module\."
+)
+_DATA_PARALLEL = (nn.parallel.DistributedDataParallel, nn.DataParallel)
+_GROUP_KEYS = ("params", "param_names", "name", "initial_lr")
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Trainable parameters in groups, each with the values of its own."""
+
+    groups: list[dict[str, Any]]
+    """`params` holds (name, parameter) pairs, or bare ones where no name is known."""
+    num_frozen: int
+    source: str
+
+    def named(self) -> Iterable[Named]:
+        """Yield every parameter with its name, a position where it has none."""
+        for group in self.groups:
+            for index, item in enumerate(group["params"]):
+                yield item if isinstance(item, tuple) else (f"parameter {index}", item)
+
+    def for_optimizer(self) -> list[Any]:
+        """Return what the optimizer's first argument takes."""
+        if len(self.groups) == 1 and self.groups[0].keys() == {"params"}:
+            return list(self.groups[0]["params"])
+        return self.groups
+
+
+def canonical_names(module: nn.Module) -> list[Named]:
+    """Return the parameters under names without the segments that wrappers add."""
+    prefix = "module." if isinstance(_unwrapped(module), _DATA_PARALLEL) else ""
+    return [
+        (_WRAPPERS.sub("", name).removeprefix(prefix), parameter)
+        for name, parameter in module.named_parameters()
+    ]
+
+
+def _unwrapped(module: nn.Module) -> nn.Module:
+    inner = getattr(module, "_orig_mod", module)  # torch.compile
+    return inner if isinstance(inner, nn.Module) else module
+
+
+def read_parameters(source: object) -> Parameters:
+    """Read what `build_optimizer` was given; frozen ones are left out.
+
+    A tied parameter is held once. Nothing is changed.
+
+    Raises:
+        WrongObjectError: The source is neither a module nor holds parameters.
+
+    """
+    if isinstance(source, nn.Module):
+        named = canonical_names(source)
+        return _one_group(named, f"the module {type(source).__name__}")
+    if isinstance(source, (Tensor, Mapping, str)) or not isinstance(source, Iterable):
+        msg = (
+            f"the first argument is a {type(source).__name__}: give a torch module,"
+            " parameters or parameter groups: build_optimizer(module, config)"
+        )
+        raise WrongObjectError(msg)
+    items = list(source)
+    if items and all(isinstance(item, Mapping) for item in items):
+        groups = [{**group, "params": _as_list(group.get("params"))} for group in items]
+        kept = [{**g, "params": _trainable(g["params"])} for g in groups]
+        frozen = sum(len(g["params"]) for g in groups) - sum(
+            len(g["params"]) for g in kept
+        )
+        return Parameters(
+            [g for g in kept if g["params"]], frozen, "the parameter groups"
+        )
+    return _one_group(items, "the parameters given")
+
+
+def _as_list(params: Any) -> list[Any]:
+    return [params] if isinstance(params, Tensor) else list(params or [])
+
+
+def _one_group(items: list[Any], source: str) -> Parameters:
+    kept = _trainable(items)
+    groups = [{"params": kept}] if kept else []
+    return Parameters(groups, len(items) - len(kept), source)
+
+
+def _trainable(items: list[Any]) -> list[Any]:
+    """Drop frozen parameters and repeated ones."""
+    seen: set[int] = set()
+    kept = []
+    for item in items:
+        parameter = item[1] if isinstance(item, tuple) and len(item) == 2 else item  # noqa: PLR2004
+        if not isinstance(parameter, Tensor):
+            msg = f"a {type(parameter).__name__} stands among the parameters"
+            raise WrongObjectError(msg)
+        if parameter.requires_grad and id(parameter) not in seen:
+            seen.add(id(parameter))
+            kept.append(item)
+    return kept
+
+
+def check_parameters(parameters: Parameters, cls: type, problems: Problems) -> None:
+    """Note what the class can't do with these parameters."""
+    if not parameters.groups:
+        frozen = parameters.num_frozen
+        what = f"{parameters.source} has nothing to train: {frozen} parameters"
+        if frozen:
+            what += f", all {frozen} frozen (requires_grad is False)"
+        problems.add(what)
+        return
+    known = [*signature_of(cls).arguments, *_GROUP_KEYS]
+    for index, group in enumerate(parameters.groups):
+        for key in set(group) - set(known):
+            what = (
+                f"parameter group {index} has the key {key}, which {cls.__name__} does"
+            )
+            problems.add(f"{what} not take{nearest(key, known)}", "", UnknownKeyError)
+    if need_of(cls).matrices_only:
+        _check_matrices(parameters, cls, problems)
+
+
+def _check_matrices(parameters: Parameters, cls: type, problems: Problems) -> None:
+    bad = [(name, tuple(p.shape)) for name, p in parameters.named() if p.ndim != 2]  # noqa: PLR2004
+    if not bad:
+        return
+    listed = ", ".join(f"{name} {shape}" for name, shape in bad[:5])
+    more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""  # noqa: PLR2004
+    what = (
+        f"{cls.__name__} takes matrices (2-D parameters) only, not {listed}{more}"
+        f" ({len(bad)} in all); give it the matrices, [(n, p) for n, p in"
+        " module.named_parameters() if p.ndim == 2], and the others to a second"
+        " optimizer"
+    )
+    problems.add(what, "optimizer")

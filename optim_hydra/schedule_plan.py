@@ -1,0 +1,121 @@
+"""Turn the schedule fields of a checked config into one schedule with its numbers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection
+from typing import Any
+
+from optim_hydra.errors import Problems, nearest
+from optim_hydra.migration import written_as
+from optim_hydra.schedule import OPTIONAL_FIELDS, SCHEDULES, Schedule, steps_of
+from optim_hydra.schema import OptimConfig
+
+__all__ = ["check_schedule", "plan_schedule", "unread_fields"]
+
+
+def check_schedule(optim: OptimConfig, problems: Problems) -> None:
+    """Note what is known to be wrong before the number of steps is known."""
+    name = optim.lr_scheduler_type
+    if name not in SCHEDULES:
+        accepted = ", ".join(sorted(SCHEDULES))
+        what = f"no schedule {name!r}{nearest(name, SCHEDULES)} (there are {accepted})"
+        old = written_as("lr_scheduler_type", name)
+        problems.add(f"{what}; written as {old}" if old else what, "lr_scheduler_type")
+    elif optim.strict:
+        for key in unread_fields(optim):
+            what = f"the schedule {name} does not read {key}: remove it, or set"
+            what += " strict=false"
+            problems.add(what, key)
+
+
+def unread_fields(optim: OptimConfig) -> list[str]:
+    """Return the fields that were changed and that the chosen schedule ignores."""
+    return [
+        key
+        for key, unset in OPTIONAL_FIELDS.items()
+        if key not in _keywords(optim) and getattr(optim, key) not in (None, unset)
+    ]
+
+
+def plan_schedule(optim: OptimConfig, total: int, problems: Problems) -> Schedule:
+    """Work out the schedule of a checked config.
+
+    Args:
+        optim: The config; its `lr_scheduler_type` is registered.
+        total: Optimizer steps in all, -1 where nobody knows.
+        problems: Where to note what does not fit together.
+
+    Raises:
+        ConfigError: With all problems, also those noted before.
+
+    """
+    read = _keywords(optim)
+    _check_total(optim, total, read, problems)
+    problems.raise_if_any()
+    warmup = _warmup_steps(optim, total, problems)
+    numbers: dict[str, Any] = {
+        key: getattr(optim, key) for key in OPTIONAL_FIELDS if key in read
+    }
+    if "min_lr_ratio" in numbers:
+        numbers["min_lr_ratio"] = numbers["min_lr_ratio"] or 0.0
+    if "lr_decay_steps_ratio" in numbers:
+        _check_decay(optim.lr_decay_steps_ratio, warmup, total, problems)
+    problems.raise_if_any()
+    spans = {"warmup": warmup, "total": total}
+    numbers.update({key: value for key, value in spans.items() if key in read})
+    return Schedule(
+        name=optim.lr_scheduler_type,
+        warmup=warmup,
+        total=total,
+        init_ratio=optim.lr_warmup_init_ratio,
+        zero_indexed=optim.zero_indexed_step,
+        numbers=numbers,
+        function=SCHEDULES[optim.lr_scheduler_type],
+    )
+
+
+def _keywords(optim: OptimConfig) -> Collection[str]:
+    return inspect.signature(SCHEDULES[optim.lr_scheduler_type]).parameters
+
+
+def _check_total(
+    optim: OptimConfig, total: int, read: Collection[str], problems: Problems
+) -> None:
+    by_ratio = optim.lr_warmup_steps_ratio > 0 and optim.lr_warmup_steps != 0
+    if total != -1 or not ("total" in read or by_ratio):
+        return
+    who = f"the schedule {optim.lr_scheduler_type}"
+    if "total" not in read:
+        who = f"lr_warmup_steps_ratio={optim.lr_warmup_steps_ratio}"
+    what = (
+        f"{who} needs the number of steps in all: set it, or pass it from the trainer"
+    )
+    problems.add(what, "total_training_steps")
+
+
+def _warmup_steps(optim: OptimConfig, total: int, problems: Problems) -> int:
+    ratio, steps = optim.lr_warmup_steps_ratio, optim.lr_warmup_steps
+    from_ratio = steps_of(ratio, total) if total > 0 else 0
+    if steps is None or steps == -1:
+        return from_ratio
+    if steps > 0 and ratio > 0 and steps != from_ratio:
+        what = (
+            f"lr_warmup_steps={steps} and lr_warmup_steps_ratio={ratio}"
+            f" ({from_ratio} of {total} steps) disagree: keep one of them"
+        )
+        problems.add(what, "lr_warmup_steps")
+    if steps > total > 0:
+        what = f"lr_warmup_steps={steps} is more than total_training_steps={total}"
+        problems.add(what, "lr_warmup_steps")
+    return steps
+
+
+def _check_decay(ratio: float, warmup: int, total: int, problems: Problems) -> None:
+    decay = steps_of(ratio, total)
+    if warmup + decay > total:
+        what = (
+            f"{warmup} warmup steps and {decay} decay steps"
+            f" (lr_decay_steps_ratio={ratio}) are more than the {total} steps in all"
+        )
+        problems.add(what, "total_training_steps")

@@ -1,0 +1,188 @@
+"""Own the dataclasses that stand behind every optimizer node, and their checks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from omegaconf import DictConfig
+
+from optim_hydra.errors import Problems, UnknownKeyError, nearest
+from optim_hydra.rules import Choice, Count, Flag, Items, Real, Reals, Refused, Text
+
+__all__ = ["ActorCriticConfig", "ModuleConfig", "OptimConfig", "check_fields"]
+
+TARGET = "${optim_target:${.optimizer_impl},${.optimizer}}"
+FULL_KEY = "${optim_full_key:}"
+
+
+def _open_dict() -> Any:
+    # The struct flag is off on this child alone: `node.override_optimizer_config.k=1`
+    # works without `+`, wherever the node is mounted, and `node.lrr=1` still fails.
+    return DictConfig({}, flags={"struct": False})
+
+
+@dataclass(slots=True, kw_only=True)
+class OptimConfig:
+    """Describe one optimizer with its schedule; mount it anywhere in a config.
+
+    Values are checked when an instance is made and when an optimizer is built from
+    a node; `???` and `${...}` are left for Hydra to fill.
+
+    Raises:
+        ConfigError: Values are of the wrong kind or out of range; all are listed.
+
+    Example:
+        >>> OptimConfig(lr="3e-4", betas=[0, 0.95]).betas
+        (0.0, 0.95)
+        >>> OptimConfig(lr=-1.0)
+        Traceback (most recent call last):
+        optim_hydra.errors.ConfigError: -1.0 is not a finite float >= 0 @ lr
+
+    """
+
+    _target_: str = TARGET
+    """Set by the library: what `hydra.utils.instantiate` calls for this class."""
+    _recursive_: bool = False
+    """Set by the library: nothing below the node is instantiated by Hydra."""
+    _full_key_: str = field(default=FULL_KEY, repr=False, compare=False)
+    """Set by the library: where the node stands, for errors away from the config."""
+
+    optimizer: str = "AdamW"
+    """Class name (`_AdamW` too), registered short name, or dotted path."""
+    optimizer_impl: str = "torch.optim"
+    """Module that has the class, such as `torchao.optim`."""
+    override_optimizer_config: dict[str, Any] | None = field(default_factory=_open_dict)
+    """Further constructor arguments; null means none."""
+    lr: float = 1e-3
+    """Learning rate, >= 0."""
+    weight_decay: float = 0.01
+    """>= 0; what it means is up to the class (AdamW decouples it, Adam does not)."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """Each in [0, 1); as many as the class's own default has."""
+    eps: float | None = None
+    """>= 0; null takes the class's own."""
+    clip_grad: float | None = None
+    """Largest gradient norm over all parameters, > 0, applied before each step."""
+    implementation: str | None = None
+    """foreach, fused or for-loop; null leaves it to the class."""
+
+    lr_scheduler_type: str = "constant"
+    """A registered schedule: constant, linear, cosine, wsd or your own."""
+    lr_warmup_steps: int | None = -1
+    """Steps; -1 or null takes the ratio; 0 is no warmup, even if a ratio is set."""
+    lr_warmup_steps_ratio: float = 0.0
+    """Share of `total_training_steps`, in [0, 1]."""
+    lr_warmup_init_ratio: float = 0.0
+    """Factor at the first warmup step, in [0, 1]."""
+    total_training_steps: int = -1
+    """Optimizer steps in all, warmup included; -1: the trainer gives it."""
+    min_lr_ratio: float | None = None
+    """Floor as a share of lr, in [0, 1]; null means 0."""
+    num_cycles: float = 0.5
+    """Cosine waves after the warmup, > 0: 0.5 is one way down."""
+    lr_decay_steps_ratio: float = 0.1
+    """Share of all steps in which `wsd` decays, in [0, 1]."""
+    lr_decay_style: str = "linear"
+    """How `wsd` decays: linear, cosine, sqrt or exponential."""
+    zero_indexed_step: bool = True
+    """Warmup factor k/W at step k (as verl); false: (k+1)/W (as torchtitan)."""
+
+    strict: bool = True
+    """False: values that the class or schedule does not take only warn (sweeps)."""
+
+    def __post_init__(self) -> None:
+        """Check and convert the values; open references stay as they are."""
+        given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        if isinstance(given["override_optimizer_config"], DictConfig):
+            del given["override_optimizer_config"]  # the open default, see _open_dict
+        problems = Problems("" if is_open(self._full_key_) else self._full_key_)
+        for name, value in check_fields(given, problems).items():
+            setattr(self, name, value)
+        problems.raise_if_any()
+
+
+@dataclass(slots=True, kw_only=True)
+class ModuleConfig:
+    """Hold the optimizer node of one module."""
+
+    optim: OptimConfig = field(default_factory=OptimConfig)
+
+
+@dataclass(slots=True, kw_only=True)
+class ActorCriticConfig:
+    """Hold the ready-made pair of optimizer nodes, `actor.optim` and `critic.optim`."""
+
+    actor: ModuleConfig = field(default_factory=ModuleConfig)
+    critic: ModuleConfig = field(default_factory=ModuleConfig)
+
+
+_RATIO = Real(high=1.0)
+_STEPS_HINT = "a number of steps goes into lr_warmup_steps"
+
+RULES: dict[str, Callable[[Any], Any]] = {
+    "_target_": str,
+    "_recursive_": Flag(),
+    "_full_key_": str,
+    "optimizer": Text(),
+    "optimizer_impl": Text(),
+    "override_optimizer_config": Items(),
+    "lr": Real(null_hint="write 0.0, or ??? for a value that must be given"),
+    "weight_decay": Real(null_hint="write 0.0 to switch decay off"),
+    "betas": Reals(Real(high=1.0, open_high=True)),
+    "eps": Real(null=True),
+    "clip_grad": Real(open_low=True, null=True),
+    "implementation": Choice(("foreach", "fused", "for-loop"), null=True),
+    "lr_scheduler_type": Text(),
+    "lr_warmup_steps": Count(low=0, null=True, also=(-1,)),
+    "lr_warmup_steps_ratio": Real(high=1.0, hint=_STEPS_HINT),
+    "lr_warmup_init_ratio": _RATIO,
+    "total_training_steps": Count(low=1, also=(-1,)),
+    "min_lr_ratio": Real(high=1.0, null=True, hint="it is a share of lr, not a rate"),
+    "num_cycles": Real(open_low=True),
+    "lr_decay_steps_ratio": _RATIO,
+    "lr_decay_style": Choice(
+        ("linear", "cosine", "sqrt", "exponential"),
+        hint="it is the decay part of wsd; the schedule itself is lr_scheduler_type",
+    ),
+    "zero_indexed_step": Flag(),
+    "strict": Flag(),
+}
+
+
+def check_fields(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
+    """Return the given fields checked and converted, and note what is wrong.
+
+    Args:
+        given: Plain values by field name; `???` and `${...}` pass unchecked.
+        problems: Where every wrong value and unknown key is noted.
+
+    """
+    result: dict[str, Any] = {}
+    for name, value in given.items():
+        rule = RULES.get(name)
+        if rule is None:
+            near = nearest(name, [key for key in RULES if not key.startswith("_")])
+            what = f"no field {name}{near or _elsewhere(name)}"
+            problems.add(what, name, UnknownKeyError)
+        elif is_open(value):
+            result[name] = value
+        else:
+            try:
+                result[name] = rule(value)
+            except Refused as refused:
+                problems.add(str(refused), name + refused.index)
+    return result
+
+
+def _elsewhere(name: str) -> str:
+    if name == "optim":
+        return ": this is the parent of the node, give its .optim"
+    return ": constructor arguments go into override_optimizer_config"
+
+
+def is_open(value: Any) -> bool:
+    """Whether a value is left for Hydra to fill: `???` or a reference."""
+    return isinstance(value, str) and ("${" in value or value == "???")

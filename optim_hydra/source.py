@@ -1,0 +1,108 @@
+"""Pass each YAML file through the table of renamed keys before Hydra merges it."""
+
+from __future__ import annotations
+
+# Hydra's registry of sources has no public name; this is the one private import.
+from hydra._internal.sources_registry import SourcesRegistry
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.object_type import ObjectType
+from hydra.plugins.config_source import ConfigResult, ConfigSource
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import DictConfig, OmegaConf
+
+from optim_hydra.migration import migrate_in_place
+from optim_hydra.override_text import migrate_overrides
+from optim_hydra.tree import NODE_NAME
+
+__all__ = ["CONF", "MigratingSearchPath", "MigratingSource"]
+
+SCHEME = "optim_hydra"
+CONF = "pkg://optim_hydra.conf"
+_FILE_SCHEMES = ("file://", "pkg://")
+
+
+class MigratingSource(ConfigSource):
+    """Read configs through Hydra's own source for the path inside ours."""
+
+    def __init__(self, provider: str, path: str) -> None:
+        """Take `optim_hydra://` + a path of any other scheme."""
+        super().__init__(provider, path)
+        self._inner = _hydra_source(provider, self.path)
+
+    @staticmethod
+    def scheme() -> str:
+        """Return the scheme of paths that this source reads."""
+        return SCHEME
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        """Load one file and rename old keys in its optimizer nodes.
+
+        Raises:
+            MigrationError: A key can't be carried over.
+
+        """
+        result = self._inner.load_config(config_path)
+        if isinstance(result.config, DictConfig):
+            where = (
+                f"{self._inner.full_path()}/{config_path.removesuffix('.yaml')}.yaml"
+            )
+            where = where.removeprefix("file://")
+            at = _place_of(config_path, result.header.get("package") or "")
+            migrate_in_place(result.config, at, where)
+            _migrate_sweep(result.config)
+        return result
+
+    def is_group(self, config_path: str) -> bool:
+        """Whether a path is a group; see Hydra."""
+        return self._inner.is_group(config_path)
+
+    def is_config(self, config_path: str) -> bool:
+        """Whether a path is a config; see Hydra."""
+        return self._inner.is_config(config_path)
+
+    def available(self) -> bool:
+        """Whether the place exists; see Hydra."""
+        return self._inner.available()
+
+    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
+        """List what a group holds; see Hydra."""
+        return self._inner.list(config_path, results_filter)
+
+
+class MigratingSearchPath(SearchPathPlugin):
+    """Put our source in front of each path, and the shipped groups at the end."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Rewrite the paths in place."""
+        search_path.append(provider="optim_hydra", path=CONF)
+        for element in search_path.get_path():
+            path = element.path
+            if element.provider == "hydra":
+                continue  # Hydra's own files hold no optimizer nodes
+            if path and path.startswith(_FILE_SCHEMES):
+                element.path = f"{SCHEME}://{path}"
+            elif path and "://" not in path:
+                element.path = f"{SCHEME}://file://{path}"
+
+
+def _hydra_source(provider: str, path: str) -> ConfigSource:
+    scheme = path.partition("://")[0]
+    return SourcesRegistry.instance().resolve(scheme)(provider, path)
+
+
+def _place_of(config_path: str, package: str) -> str:
+    """Return the full key of a file's top level, as far as the file alone tells."""
+    group = config_path.rpartition("/")[0].replace("/", ".")
+    if group.rpartition(".")[2] == NODE_NAME or package in ("", "_group_"):
+        return package if package.rpartition(".")[2] == NODE_NAME else group
+    return "" if package == "_global_" else package
+
+
+def _migrate_sweep(config: DictConfig) -> None:
+    """Rename old keys among the overrides that `hydra.sweeper.params` sweeps."""
+    params = OmegaConf.select(config, "hydra.sweeper.params")
+    for key in list(params or ()):
+        (text,) = migrate_overrides([f"{key}=swept"])
+        new_key = text.removesuffix("=swept")
+        if new_key != key:
+            params[new_key] = params.pop(key)

@@ -1,0 +1,233 @@
+"""Turn (impl, name) into one checked optimizer class."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import metadata
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from optim_hydra.errors import OptimHydraError, Problems, TargetError, nearest
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+
+__all__ = [
+    "Target",
+    "load_class",
+    "register_optimizer",
+    "resolve_target",
+    "set_allowed_impls",
+]
+
+DEFAULT_IMPL = "torch.optim"
+
+# Import names whose distribution is called otherwise; several short names on the
+# package index belong to unrelated projects, so nothing is guessed.
+DISTRIBUTIONS: dict[str, str] = {
+    "adam_mini": "adam-mini",
+    "apollo_torch": "apollo-torch",
+    "bitsandbytes": "bitsandbytes",
+    "came_pytorch": "came-pytorch",
+    "dadaptation": "dadaptation",
+    "galore_torch": "galore-torch",
+    "heavyball": "heavyball",
+    "kron_torch": "kron-torch",
+    "lion_pytorch": "lion-pytorch",
+    "lomo_optim": "lomo-optim",
+    "madgrad": "madgrad",
+    "optimi": "torch-optimi",
+    "prodigyopt": "prodigyopt",
+    "pytorch_optimizer": "pytorch_optimizer",
+    "schedulefree": "schedulefree",
+    "timm": "timm",
+    "torch_optimizer": "torch-optimizer",
+    "torchao": "torchao",
+    "transformers": "transformers",
+}
+
+_short_names: dict[str, str] = {}
+_allowed_impls: frozenset[str] | None = None
+
+
+class NameTakenError(OptimHydraError, ValueError):
+    """Two classes claim one short name."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A module and a class name in it, as text, with the keys that set them."""
+
+    impl: str
+    name: str
+    impl_key: str = "optimizer_impl"
+    name_key: str = "optimizer"
+
+    def __str__(self) -> str:
+        """Return the dotted path."""
+        return f"{self.impl}.{self.name}"
+
+
+def register_optimizer(name: str, target: str) -> None:
+    """Let `optimizer: <name>` stand for a dotted path such as `my_lib.optim.MyAdam`.
+
+    Raises:
+        NameTakenError: The name stands for another class already.
+
+    Example:
+        >>> register_optimizer("plain_sgd", "torch.optim.SGD")
+
+    """
+    known = _short_names.setdefault(name, target)
+    if known != target:
+        msg = f"the name {name!r} stands for {known}; {target} needs another one"
+        raise NameTakenError(msg)
+
+
+def set_allowed_impls(impls: Iterable[str] | None) -> None:
+    """Import optimizers from these modules only; None (the default) allows every one.
+
+    Meant for programs that run configs of others. It is set from Python and never
+    from a config.
+
+    Example:
+        >>> set_allowed_impls(["torch.optim", "torchao.optim"])
+        >>> set_allowed_impls(None)
+
+    """
+    global _allowed_impls  # noqa: PLW0603 - one setting of the whole program
+    _allowed_impls = None if impls is None else frozenset(impls)
+
+
+def resolve_target(impl: str, name: str, problems: Problems) -> Target:
+    """Read the two fields: a class name, a registered short name or a dotted path."""
+    dotted = _short_names.get(name, name)
+    module, _, last = dotted.rpartition(".")
+    if not module:
+        return Target(impl, name)
+    if impl not in (DEFAULT_IMPL, module):
+        what = (
+            f"{name} is in {module}, but optimizer_impl is {impl}: write"
+            f" optimizer_impl={module} optimizer={last}"
+        )
+        problems.add(what, "optimizer", TargetError)
+    return Target(module, last)
+
+
+def load_class(target: Target, problems: Problems) -> type[Optimizer] | None:
+    """Import the module and take the class out of it; note why it can't be had.
+
+    Nothing is called. The object itself must be an optimizer class, whatever the
+    text said.
+    """
+    if not all(part.isidentifier() for part in str(target).split(".")):
+        what = f"{target} is not a dotted path of Python names"
+        problems.add(what, target.impl_key, TargetError)
+        return None
+    if _allowed_impls is not None and target.impl not in _allowed_impls:
+        allowed = ", ".join(sorted(_allowed_impls))
+        what = f"{target.impl} is not among the modules this program allows: {allowed}"
+        problems.add(what, target.impl_key, TargetError)
+        return None
+    module = _import_module(target, problems)
+    return None if module is None else _take_class(module, target, problems)
+
+
+def _import_module(target: Target, problems: Problems) -> ModuleType | None:
+    try:
+        return importlib.import_module(target.impl)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if target.impl == missing or target.impl.startswith(f"{missing}."):
+            what = _not_found(target.impl, missing)
+        else:
+            what = f"{target.impl} needs the module {missing}, which is not installed"
+        problems.add(what, target.impl_key, TargetError, error)
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything here
+        what = (
+            f"{target.impl} fails while it is imported: {type(error).__name__}: {error}"
+        )
+        problems.add(what, target.impl_key, TargetError, error)
+    return None
+
+
+def _not_found(impl: str, missing: str) -> str:
+    parent, _, last = missing.rpartition(".")
+    if parent:
+        names = [name for name in sys.modules if name.rpartition(".")[0] == parent]
+        near = nearest(last, [name.rpartition(".")[2] for name in names])
+        return f"the module {impl} does not exist: {parent} has no {last}{near}"
+    near = nearest(missing, DISTRIBUTIONS)
+    package = DISTRIBUTIONS.get(missing)
+    install = f"pip install {package}" if package else "install the package that has it"
+    return f"the module {impl} is not installed{near or f': {install}'}"
+
+
+def _take_class(
+    module: ModuleType, target: Target, problems: Problems
+) -> type[Optimizer] | None:
+    from torch.optim import Optimizer  # noqa: PLC0415 - torch only once a class is due
+
+    try:
+        found: Any = getattr(module, target.name)
+    except AttributeError:
+        problems.add(_no_such_class(module, target), target.name_key, TargetError)
+        return None
+    if not (isinstance(found, type) and issubclass(found, Optimizer)):
+        kind = "class" if isinstance(found, type) else type(found).__name__
+        what = f"{target} is a {kind} and no torch.optim.Optimizer"
+        problems.add(
+            what + _near_optimizer(module, target.name), target.name_key, TargetError
+        )
+        return None
+    if found is Optimizer:
+        what = "torch.optim.Optimizer is the base class: choose one such as AdamW"
+        problems.add(what, target.name_key, TargetError)
+        return None
+    return found
+
+
+def _no_such_class(module: ModuleType, target: Target) -> str:
+    near = _near_optimizer(module, target.name)
+    text = (
+        f"{target.impl_key}={target.impl}{_version(target.impl)} was imported but has"
+        f" no {target.name}{near}"
+    )
+    others = [
+        impl
+        for impl in (DEFAULT_IMPL, "torchao.optim", *DISTRIBUTIONS)
+        if impl in sys.modules
+        and impl != target.impl
+        and target.name in optimizer_names(sys.modules[impl])
+    ]
+    if others:
+        text += f"; {others[0]} has one: optimizer_impl={others[0]}"
+    return text
+
+
+def _near_optimizer(module: ModuleType, name: str) -> str:
+    return nearest(name, optimizer_names(module))
+
+
+def optimizer_names(module: ModuleType) -> list[str]:
+    """Return the names of the optimizer classes in a module, the base left out."""
+    from torch.optim import Optimizer  # noqa: PLC0415 - torch only once a class is due
+
+    return [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type)
+        and issubclass(value, Optimizer)
+        and value is not Optimizer
+    ]
+
+
+def _version(impl: str) -> str:
+    top = impl.partition(".")[0]
+    try:
+        return f" ({top} {metadata.version(DISTRIBUTIONS.get(top, top))})"
+    except metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,71 @@
+"""Walk a config tree and tell which of its mappings are optimizer nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from omegaconf import DictConfig, ListConfig, OmegaConf
+
+from optim_hydra.errors import join_key
+
+__all__ = ["NODE_NAME", "OUR_TARGETS", "is_optimizer_node", "mappings", "raw_items"]
+
+NODE_NAME = "optim"
+OUR_TARGETS = ("${optim_target:", "optim_hydra.build")
+
+
+def mappings(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every mapping below `value`, itself first, with its full key.
+
+    Lists are entered; references and missing values are not followed.
+    """
+    children: list[tuple[str, Any]]
+    if _is_special(value):
+        return
+    if isinstance(value, (DictConfig, dict)):
+        yield at, value
+        children = [(join_key(at, str(key)), key) for key in value]
+    elif isinstance(value, (ListConfig, list)):
+        children = [(join_key(at, f"[{index}]"), index) for index in range(len(value))]
+    else:
+        return
+    for child_at, key in children:
+        if not _is_reference(value, key):
+            yield from mappings(value[key], child_at)
+
+
+def is_optimizer_node(mapping: Any, at: str) -> bool:
+    """Whether a mapping is one of our nodes: by type, `_target_` or name.
+
+    A mapping called `optim` that names another `_target_` is somebody else's.
+    """
+    if isinstance(mapping, DictConfig):
+        node_type = OmegaConf.get_type(mapping)
+        bases = (node_type or object).__mro__
+        if any(base.__name__ == "OptimConfig" for base in bases):
+            return True
+    target = raw_items(mapping).get("_target_")
+    if isinstance(target, str) and target:
+        return target.startswith(OUR_TARGETS)
+    return at.rpartition(".")[2] == NODE_NAME
+
+
+def raw_items(node: Any) -> dict[str, Any]:
+    """Return a mapping's items with references left as text."""
+    if isinstance(node, DictConfig):
+        node = OmegaConf.to_container(node, resolve=False)
+    return {str(key): value for key, value in node.items()}
+
+
+def _is_special(value: Any) -> bool:
+    return isinstance(value, (DictConfig, ListConfig)) and (
+        value._is_none() or value._is_missing() or value._is_interpolation()
+    )
+
+
+def _is_reference(container: Any, key: Any) -> bool:
+    return isinstance(container, (DictConfig, ListConfig)) and (
+        OmegaConf.is_interpolation(container, key)
+        or OmegaConf.is_missing(container, key)
+    )

@@ -1,0 +1,3 @@
+"""Hold the version, readable without importing anything."""
+
+__version__ = "0.1.0"
