@@ -70,8 +70,8 @@ def _items(value: Any, argument: Argument) -> tuple[Any, ...]:
         raise Refused(msg)
     if len(value) != len(default):
         msg = (
-            f"{argument.name} has {len(value)} values where the class wants"
-            f" {len(default)}, such as {list(default)}"
+            f"{argument.name} has {len(value)} of the {len(default)} values that the"
+            f" class wants, such as {list(default)}"
         )
         raise Refused(msg)
     items = []

@@ -157,9 +157,12 @@ def _check_together(
 def _not_taken(cls: type, signature: Signature, item: Given) -> str:
     if item.key == "implementation":
         return f"{cls.__name__} has no {item.name} implementation: leave it null"
-    near = nearest(item.name, signature.arguments)
-    accepted = ", ".join(signature.arguments)
-    return f"{cls.__name__} takes no {item.name}{near} (it takes {accepted})"
+    accepted = f"(it takes {', '.join(signature.arguments)})"
+    if item.name in FIELDS:
+        hint = f": leave {item.name} at its default, or set strict=false"
+    else:
+        hint = nearest(item.name, signature.arguments)
+    return f"{cls.__name__} takes no {item.name}{hint} {accepted}"
 
 
 def _switches(implementation: str | None) -> dict[str, bool]:

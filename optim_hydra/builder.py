@@ -147,7 +147,7 @@ def _construct(plan: _Plan, parameters: Any, at: str) -> Optimizer:
         keys = [
             join_key(at, key)
             for name, key in plan.arguments.keys.items()
-            if re.search(rf"\b{re.escape(name)}\b", str(error))
+            if re.search(rf"\b{re.escape(name)}\b", str(error), re.IGNORECASE)
         ]
         name = f"{plan.cls.__module__}.{plan.cls.__qualname__}"
         what = f"{name} refuses its arguments: {type(error).__name__}: {error}"

@@ -19,7 +19,7 @@ from optim_hydra.errors import (
 )
 from optim_hydra.node import read_node
 from optim_hydra.rules import Count, Refused
-from optim_hydra.schedule import Schedule
+from optim_hydra.schedule import OPTIONAL_FIELDS, Schedule
 from optim_hydra.schedule_plan import plan_schedule, unread_fields
 
 __all__ = ["ScheduledLR", "build_lr_scheduler"]
@@ -60,7 +60,7 @@ def build_lr_scheduler(
     given: object = optimizer
     if not isinstance(given, Optimizer):
         msg = (
-            f"the first argument is a {type(given).__name__}, not an optimizer:"
+            f"the first argument is of type {type(given).__name__}, not an optimizer:"
             " build_lr_scheduler(optimizer, config)"
         )
         raise WrongObjectError(msg)
@@ -166,7 +166,5 @@ class ScheduledLR(LRScheduler):
             "total_training_steps": schedule.total,
             "lr_warmup_init_ratio": schedule.init_ratio,
             "zero_indexed_step": schedule.zero_indexed,
-            **{
-                key: value for key, value in schedule.numbers.items() if key != "warmup"
-            },
+            **{k: v for k, v in schedule.numbers.items() if k in OPTIONAL_FIELDS},
         }

@@ -65,7 +65,17 @@ RENAMED_KEYS: dict[str, RenamedKey] = {
 
 # (new key, value) -> the key the user wrote, so that a later error can say it.
 _written: dict[tuple[str, str], str] = {}
-_seen_places: dict[Any, Any] = {}
+
+
+@dataclass
+class _Shown:
+    """The warnings shown under one list of filters: afresh in each catch_warnings."""
+
+    filters: object
+    texts: set[str]
+
+
+_shown = _Shown(None, set())
 
 
 def migrate(config: T) -> T:
@@ -191,17 +201,20 @@ def conflict(old: str, new: str) -> str:
 
 
 def warn_renamed(renamed: RenamedKey, key: str, value: Any, where: str) -> None:
-    """Warn about one old key; by default Python shows each place once."""
+    """Warn about one old key, once per place, on the first rank of a run only."""
     _written[renamed.new, str(value)] = key
-    if os.environ.get("RANK", "0") != "0":
-        return
     text = (
         f"{key} is now {renamed.new}"
         f" (since {renamed.since}; the old key is removed in {renamed.removed_in})"
     )
-    warnings.warn_explicit(
-        text, RenamedKeyWarning, where or "config", 0, registry=_seen_places
-    )
+    # Python's own memory of shown warnings is wiped by every import that adds a
+    # filter (torch does), and would repeat them for each job of a sweep.
+    if _shown.filters is not warnings.filters:
+        _shown.filters, _shown.texts = warnings.filters, set()
+    place = f"{where}: {text}"
+    if place not in _shown.texts and os.environ.get("RANK", "0") == "0":
+        _shown.texts.add(place)
+        warnings.warn_explicit(text, RenamedKeyWarning, where or "config", 0)
 
 
 def written_as(key: str, value: Any) -> str | None:

@@ -74,7 +74,7 @@ def read_parameters(source: object) -> Parameters:
         return _one_group(named, f"the module {type(source).__name__}")
     if isinstance(source, (Tensor, Mapping, str)) or not isinstance(source, Iterable):
         msg = (
-            f"the first argument is a {type(source).__name__}: give a torch module,"
+            f"the first argument is of type {type(source).__name__}: give a torch module,"
             " parameters or parameter groups: build_optimizer(module, config)"
         )
         raise WrongObjectError(msg)
@@ -108,7 +108,7 @@ def _trainable(items: list[Any]) -> list[Any]:
     for item in items:
         parameter = item[1] if isinstance(item, tuple) and len(item) == 2 else item  # noqa: PLR2004
         if not isinstance(parameter, Tensor):
-            msg = f"a {type(parameter).__name__} stands among the parameters"
+            msg = f"among the parameters is a value of type {type(parameter).__name__}"
             raise WrongObjectError(msg)
         if parameter.requires_grad and id(parameter) not in seen:
             seen.add(id(parameter))
@@ -120,7 +120,7 @@ def check_parameters(parameters: Parameters, cls: type, problems: Problems) -> N
     """Note what the class can't do with these parameters."""
     if not parameters.groups:
         frozen = parameters.num_frozen
-        what = f"{parameters.source} has nothing to train: {frozen} parameters"
+        what = f"nothing to train in {parameters.source}: {frozen} parameters"
         if frozen:
             what += f", all {frozen} frozen (requires_grad is False)"
         problems.add(what)

@@ -94,7 +94,7 @@ class Reals:
             msg = f"{shown(value)} is not a list of floats: write [0.9, 0.999]"
             raise Refused(msg)
         if len(value) < 2:  # noqa: PLR2004 - no public class has a single beta
-            msg = f"{shown(list(value))} has {len(value)} values: write [0.9, 0.999]"
+            msg = f"{shown(list(value))} is too short: write [0.9, 0.999]"
             raise Refused(msg)
         result = []
         for index, item in enumerate(value):

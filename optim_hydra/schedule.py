@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, TypeVar
 
-from optim_hydra.errors import OptimHydraError
+from optim_hydra.errors import OptimHydraError, WrongObjectError
 
 __all__ = ["SCHEDULES", "Schedule", "register_schedule", "steps_of"]
 
@@ -46,7 +46,7 @@ def register_schedule(name: str) -> Callable[[F], F]:
 
     Raises:
         ScheduleExistsError: Another function has the name.
-        TypeError: The function names other keywords.
+        WrongObjectError: The function names other keywords.
 
     Example:
         >>> @register_schedule("halved")
@@ -66,7 +66,7 @@ def register_schedule(name: str) -> Callable[[F], F]:
                 f"schedule {name!r} names {', '.join(sorted(unknown))}: a schedule"
                 f" reads {accepted}"
             )
-            raise TypeError(msg)
+            raise WrongObjectError(msg)
         known = SCHEDULES.setdefault(name, function)
         if known is not function and known.__qualname__ != function.__qualname__:
             msg = (

@@ -129,7 +129,7 @@ RULES: dict[str, Callable[[Any], Any]] = {
     "optimizer": Text(),
     "optimizer_impl": Text(),
     "override_optimizer_config": Items(),
-    "lr": Real(null_hint="write 0.0, or ??? for a value that must be given"),
+    "lr": Real(null_hint="write a number, or ??? for one that must be given"),
     "weight_decay": Real(null_hint="write 0.0 to switch decay off"),
     "betas": Reals(Real(high=1.0, open_high=True)),
     "eps": Real(null=True),
@@ -164,9 +164,7 @@ def check_fields(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]
     for name, value in given.items():
         rule = RULES.get(name)
         if rule is None:
-            near = nearest(name, [key for key in RULES if not key.startswith("_")])
-            what = f"no field {name}{near or _elsewhere(name)}"
-            problems.add(what, name, UnknownKeyError)
+            problems.add(f"no field {name}{_instead(name)}", name, UnknownKeyError)
         elif is_open(value):
             result[name] = value
         else:
@@ -177,10 +175,11 @@ def check_fields(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]
     return result
 
 
-def _elsewhere(name: str) -> str:
+def _instead(name: str) -> str:
     if name == "optim":
         return ": this is the parent of the node, give its .optim"
-    return ": constructor arguments go into override_optimizer_config"
+    near = nearest(name, [key for key in RULES if not key.startswith("_")])
+    return near or ": constructor arguments go into override_optimizer_config"
 
 
 def is_open(value: Any) -> bool:

@@ -6,7 +6,6 @@ import importlib
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import metadata
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -123,10 +122,10 @@ def load_class(target: Target, problems: Problems) -> type[Optimizer] | None:
     Nothing is called. The object itself must be an optimizer class, whatever the
     text said.
     """
-    if not all(part.isidentifier() for part in str(target).split(".")):
-        what = f"{target} is not a dotted path of Python names"
-        problems.add(what, target.impl_key, TargetError)
-        return None
+    for text, key in ((target.impl, target.impl_key), (target.name, target.name_key)):
+        if not all(part.isidentifier() for part in text.split(".")):
+            problems.add(f"{text!r} is no Python name", key, TargetError)
+            return None
     if _allowed_impls is not None and target.impl not in _allowed_impls:
         allowed = ", ".join(sorted(_allowed_impls))
         what = f"{target.impl} is not among the modules this program allows: {allowed}"
@@ -160,10 +159,10 @@ def _not_found(impl: str, missing: str) -> str:
         names = [name for name in sys.modules if name.rpartition(".")[0] == parent]
         near = nearest(last, [name.rpartition(".")[2] for name in names])
         return f"the module {impl} does not exist: {parent} has no {last}{near}"
-    near = nearest(missing, DISTRIBUTIONS)
-    package = DISTRIBUTIONS.get(missing)
-    install = f"pip install {package}" if package else "install the package that has it"
-    return f"the module {impl} is not installed{near or f': {install}'}"
+    if missing in DISTRIBUTIONS:
+        return f"the module {impl} is not installed: pip install {DISTRIBUTIONS[missing]}"
+    near = nearest(missing, [DEFAULT_IMPL.partition(".")[0], *DISTRIBUTIONS])
+    return f"the module {impl} is not installed{near or ': install its package'}"
 
 
 def _take_class(
@@ -226,6 +225,8 @@ def optimizer_names(module: ModuleType) -> list[str]:
 
 
 def _version(impl: str) -> str:
+    from importlib import metadata  # noqa: PLC0415 - 20 ms that only an error pays
+
     top = impl.partition(".")[0]
     try:
         return f" ({top} {metadata.version(DISTRIBUTIONS.get(top, top))})"
