@@ -15,6 +15,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from optim_hydra.override_text import migrate_overrides
+from optim_hydra.store import register
 from optim_hydra.validate import check_mounts, validate
 
 __all__ = ["compose", "main"]
@@ -49,6 +50,7 @@ def main(
         def decorated(cfg_passthrough: DictConfig | None = None) -> Any:
             if cfg_passthrough is not None:
                 return task(cfg_passthrough)
+            register()
             typed = sys.argv
             sys.argv = [typed[0], *migrate_overrides(typed[1:])]
             try:
@@ -77,6 +79,7 @@ def compose(
         'SGD'
 
     """
+    register()
     migrated = migrate_overrides(overrides or [])
     config = hydra.compose(
         config_name=config_name,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from optim_hydra.argument_values import fit_value
-from optim_hydra.errors import Problems, UnknownKeyError, nearest
+from optim_hydra.errors import Problems, UnknownKeyError, join_key, nearest
 from optim_hydra.rules import Refused
 from optim_hydra.schema import OptimConfig
 from optim_hydra.signature import Signature, signature_of
@@ -110,11 +110,14 @@ def plan_arguments(
             _fit(signature, item, kwargs, problems)
             keys[item.name] = item.key
         elif not item.is_default and not _is_spare_switch(item):
-            what = _not_taken(cls, signature, item)
             if strict:
+                what = _not_taken(cls, signature, item)
                 problems.add(what, item.key, UnknownKeyError)
             else:
-                dropped.append(f"{what}; dropped, since strict is false")
+                dropped.append(
+                    f"{cls.__name__} takes no {item.name}: dropped, since strict is"
+                    f" false @ {join_key(problems.at, item.key)}"
+                )
     _check_together(cls, signature, kwargs, keys, problems)
     return Planned(kwargs, keys, tuple(dropped))
 

@@ -159,16 +159,15 @@ def _construct(plan: _Plan, parameters: Any, at: str) -> Optimizer:
 def _tell(optimizer: Optimizer, plan: _Plan, provides: frozenset[str], at: str) -> None:
     """Say what was built, and warn about what was dropped."""
     for sentence in plan.arguments.dropped:
-        warnings.warn(
-            join_key(at, "") + ": " + sentence, OptimHydraWarning, stacklevel=4
-        )
+        warnings.warn(sentence, OptimHydraWarning, stacklevel=4)
     need = need_of(plan.cls)
     if need.only_warn:
         optimizer.train()  # type: ignore[attr-defined]
         if need.protocol not in provides:
             text = "%s: %s expects the training loop to call %s"
             log.warning(text, at, plan.cls.__name__, PROTOCOLS[need.protocol])
-    count = sum(p.numel() for g in optimizer.param_groups for p in g["params"])
-    log.info(
-        "%s: %s of %d numbers, %s", at, plan.cls.__name__, count, plan.arguments.kwargs
-    )
+    tensors = [p for group in optimizer.param_groups for p in group["params"]]
+    numbers = sum(p.numel() for p in tensors)
+    text = "%s: %s of %d numbers in %d tensors, %s"
+    kwargs = plan.arguments.kwargs
+    log.info(text, at or "optim", plan.cls.__name__, numbers, len(tensors), kwargs)

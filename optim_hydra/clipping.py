@@ -24,7 +24,8 @@ def clip_before_step(optimizer: Optimizer, max_norm: float) -> None:
     def before(
         optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        closure = args[0] if args else kwargs.get("closure")
+        # torch counts the optimizer itself as the first of `step`'s arguments.
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
         if closure is None:
             _clip(optimizer, max_norm)
             return None
@@ -35,8 +36,8 @@ def clip_before_step(optimizer: Optimizer, max_norm: float) -> None:
             _clip(optimizer, max_norm)
             return loss
 
-        if args:
-            return (clipped, *args[1:]), kwargs
+        if len(args) > 1:
+            return (args[0], clipped, *args[2:]), kwargs
         return args, {**kwargs, "closure": clipped}
 
     optimizer.register_step_pre_hook(before)

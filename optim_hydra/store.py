@@ -1,19 +1,27 @@
-"""Register the schema, the resolver and the search path with Hydra."""
+"""Register the schema, the resolvers and the search path with Hydra."""
 
 from __future__ import annotations
 
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
 from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
+from hydra.core.singleton import Singleton
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 
 from optim_hydra.schema import ActorCriticConfig, OptimConfig
 from optim_hydra.source import MigratingSearchPath, MigratingSource
 
-__all__ = ["optim_target", "register"]
+__all__ = ["optim_full_key", "optim_target", "register"]
+
+NAMESPACE = "hydra_plugins"
 
 
-def optim_target(impl: str, name: str) -> str:  # noqa: ARG001 - every class has one builder
+def optim_target(impl: str, name: str) -> str:  # noqa: ARG001 - one builder for all
     """Resolve `${optim_target:impl,name}` to the dotted path of the class's builder.
 
     Text only: nothing is imported, so a config prints, saves and sweeps as text.
@@ -27,17 +35,40 @@ def optim_full_key(*, _parent_: DictConfig) -> str:
 
 
 def register() -> None:
-    """Register everything; doing it twice is harmless."""
+    """Register everything that is not registered; doing it twice is harmless.
+
+    Importing the package does it. Hydra's test fixtures and launchers put back an
+    earlier state of its singletons, so `main` and `compose` do it again.
+    """
     store = ConfigStore.instance()
-    store.store(
-        group="optim", name="base_optim", node=OptimConfig, provider="optim_hydra"
-    )
-    store.store(
-        name="base_actor_critic", node=ActorCriticConfig, provider="optim_hydra"
-    )
+    if "optim" not in store.repo or "base_optim.yaml" not in store.repo["optim"]:
+        store.store(group="optim", name="base_optim", node=OptimConfig)
+        store.store(name="base_actor_critic", node=ActorCriticConfig)
     for resolver in (optim_target, optim_full_key):
         OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
+    _register_plugins()
+
+
+def _register_plugins() -> None:
+    # Hydra scans this namespace whenever it makes its Plugins object, also again
+    # after a launcher or a test fixture has replaced it.
+    here = str(Path(__file__).parent / NAMESPACE)
+    namespace = _plugin_namespace()
+    if here not in namespace.__path__:
+        namespace.__path__ = [*namespace.__path__, here]
+    if Plugins not in Singleton._instances:
+        return
     plugins = Plugins.instance()
     if MigratingSearchPath not in plugins.discover(SearchPathPlugin):
         plugins.register(MigratingSource)
         plugins.register(MigratingSearchPath)
+
+
+def _plugin_namespace() -> ModuleType:
+    try:
+        return importlib.import_module(NAMESPACE)
+    except ModuleNotFoundError:  # no other plugin is installed
+        module = ModuleType(NAMESPACE)
+        module.__path__ = []
+        sys.modules[NAMESPACE] = module
+        return module
