@@ -6,6 +6,7 @@ They hand migrated overrides to Hydra and otherwise stay out of the way.
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
+from optim_hydra.errors import MigrationError
 from optim_hydra.override_text import migrate_overrides
 from optim_hydra.store import register
 from optim_hydra.validate import check_mounts, validate
@@ -52,7 +54,7 @@ def main(
                 return task(cfg_passthrough)
             register()
             typed = sys.argv
-            sys.argv = [typed[0], *migrate_overrides(typed[1:])]
+            sys.argv = [typed[0], *_migrate_command_line(typed[1:])]
             try:
                 return run()
             finally:
@@ -89,6 +91,17 @@ def compose(
     )
     check_mounts(config, migrated)
     return config
+
+
+def _migrate_command_line(typed: list[str]) -> list[str]:
+    """Migrate what was typed, or leave the program as Hydra leaves it: no traceback."""
+    try:
+        return migrate_overrides(typed)
+    except MigrationError as error:
+        if os.environ.get("HYDRA_FULL_ERROR") == "1":
+            raise
+        hint = "Set the environment variable HYDRA_FULL_ERROR=1 for a stack trace."
+        sys.exit(f"{error}\n\n{hint}")
 
 
 def _version(version_base: str | None) -> dict[str, str | None]:

@@ -94,7 +94,7 @@ def migrate_overrides(overrides: Iterable[str]) -> list[str]:
     if problems:
         raise MigrationError(problems)
     for override in parsed:
-        if override.renamed and override.prefix != "~":
+        if override.renamed:
             value = override.literal
             warn_renamed(override.renamed, override.key, value, COMMAND_LINE)
     return [str(override) for override in parsed if not override.dropped]

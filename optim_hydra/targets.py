@@ -160,7 +160,9 @@ def _not_found(impl: str, missing: str) -> str:
         near = nearest(last, [name.rpartition(".")[2] for name in names])
         return f"the module {impl} does not exist: {parent} has no {last}{near}"
     if missing in DISTRIBUTIONS:
-        return f"the module {impl} is not installed: pip install {DISTRIBUTIONS[missing]}"
+        return (
+            f"the module {impl} is not installed: pip install {DISTRIBUTIONS[missing]}"
+        )
     near = nearest(missing, [DEFAULT_IMPL.partition(".")[0], *DISTRIBUTIONS])
     return f"the module {impl} is not installed{near or ': install its package'}"
 

@@ -74,7 +74,8 @@ def test_a_plain_hydra_node_is_taken_too(module: nn.Module, partial: bool) -> No
 def test_instantiating_the_whole_tree_builds_nothing(compose) -> None:
     tree = instantiate(compose())
     assert isinstance(tree.actor.optim, OptimizerFactory)
-    assert repr(tree.critic.optim) == "OptimizerFactory(torch.optim.AdamW @ critic.optim)"
+    text = "OptimizerFactory(torch.optim.AdamW @ critic.optim)"
+    assert repr(tree.critic.optim) == text
 
 
 def test_a_factory_pickles_and_equals_its_copy(module: nn.Module, compose) -> None:
