@@ -17,7 +17,10 @@ def main(cfg: DictConfig) -> float:
     # Imports torch, which `--cfg job` and `--help` need not wait for.
     from language_model import train  # noqa: PLC0415
 
-    return train(cfg, Path(HydraConfig.get().runtime.output_dir))
+    output_dir = Path(HydraConfig.get().runtime.output_dir)
+    result = train(cfg, output_dir)
+    print(f"validation loss {result:.3f}, curves in {output_dir}")
+    return result
 
 
 if __name__ == "__main__":

@@ -56,6 +56,16 @@ def grad_norm(optimizer: Optimizer) -> float | None:
     """Return the gradient norm before clipping at the last step, for logging.
 
     None where the node's `clip_grad` is null or no step was taken yet.
+
+    Example:
+        >>> from optim_hydra import build_optimizer
+        >>> weight = nn.Parameter(torch.zeros(1))
+        >>> optimizer = build_optimizer([weight], {"clip_grad": 1.0})
+        >>> weight.grad = torch.tensor([5.0])
+        >>> _ = optimizer.step()
+        >>> grad_norm(optimizer)
+        5.0
+
     """
     norm = _norms.get(optimizer)
     return None if norm is None else float(norm)

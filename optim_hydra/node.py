@@ -63,8 +63,9 @@ def read_node(config: object) -> Node:
         )
         raise ConfigError([Problem(what, "", ConfigError)])
     msg = (
-        f"the config is of type {type(config).__name__}: give a node such as cfg.actor.optim,"
-        " an OptimConfig or a dict, after the module: build_optimizer(module, config)"
+        f"the config is of type {type(config).__name__}: give a node such as"
+        " cfg.actor.optim, an OptimConfig or a dict, after the module:"
+        " build_optimizer(module, config)"
     )
     raise WrongObjectError(msg)
 

@@ -74,8 +74,8 @@ def read_parameters(source: object) -> Parameters:
         return _one_group(named, f"the module {type(source).__name__}")
     if isinstance(source, (Tensor, Mapping, str)) or not isinstance(source, Iterable):
         msg = (
-            f"the first argument is of type {type(source).__name__}: give a torch module,"
-            " parameters or parameter groups: build_optimizer(module, config)"
+            f"the first argument is of type {type(source).__name__}: give a torch"
+            " module, parameters or parameter groups: build_optimizer(module, config)"
         )
         raise WrongObjectError(msg)
     items = list(source)

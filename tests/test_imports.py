@@ -1,0 +1,84 @@
+"""Imports go one way, and what does not need torch does not import it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "optim_hydra"
+
+# From the bottom up: a module may import from lines above its own, never from below.
+LAYERS = [
+    {"errors", "version", "rules", "foreign_keys"},
+    {"tree", "schema", "signature", "needs"},
+    {"migration", "targets", "schedule", "argument_values", "node"},
+    {"override_text", "arguments", "parameters", "schedule_plan"},
+    {"checking", "clipping"},
+    {"builder", "lr_scheduler"},
+    {"factory", "source", "validate"},
+    {"store"},
+    {"app"},
+    {"__init__"},
+]
+
+
+def imports_of(module: str) -> set[str]:
+    tree = ast.parse((PACKAGE / f"{module}.py").read_text())
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            "optim_hydra."
+        ):
+            names.add(node.module.removeprefix("optim_hydra."))
+    return names
+
+
+def test_every_module_has_a_layer() -> None:
+    assert {path.stem for path in PACKAGE.glob("*.py")} == set().union(*LAYERS)
+
+
+@pytest.mark.parametrize("module", sorted(set().union(*LAYERS)))
+def test_imports_go_one_way(module: str) -> None:
+    layer = next(i for i, names in enumerate(LAYERS) if module in names)
+    below = set().union(*LAYERS[:layer])
+    assert imports_of(module) <= below
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import optim_hydra",
+        "import optim_hydra; optim_hydra.OptimConfig(lr=1e-3)",
+        "import optim_hydra; optim_hydra.migrate_overrides(['optim.grad_clip=1'])",
+        "import optim_hydra, hydra\n"
+        "with hydra.initialize(version_base=None, config_path=None):\n"
+        "    cfg = optim_hydra.compose(overrides=['+optim@actor.optim=lion'])\n"
+        "optim_hydra.validate(cfg)\n"
+        "from hydra.utils import instantiate\n"
+        "instantiate(cfg)\n",
+    ],
+)
+def test_torch_and_optional_packages_are_not_imported(run_python, code: str) -> None:
+    check = (
+        "\nimport sys"
+        "\nheavy = {'torch', 'lion_pytorch', 'matplotlib', 'numpy'} & set(sys.modules)"
+        "\nassert not heavy, heavy"
+    )
+    result = run_python("-W", "ignore", "-c", code + check)
+    assert result.returncode == 0, result.stderr
+
+
+def test_importing_leaves_hydras_global_state_alone(run_python) -> None:
+    code = """
+import importlib, optim_hydra
+from hydra.core.global_hydra import GlobalHydra
+from optim_hydra.store import register
+register()
+register()
+importlib.reload(optim_hydra)
+assert not GlobalHydra.instance().is_initialized()
+"""
+    result = run_python("-W", "error", "-c", code)
+    assert result.returncode == 0, result.stderr
