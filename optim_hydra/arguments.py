@@ -11,7 +11,7 @@ from typing import Any
 
 from optim_hydra.argument_values import fit_value
 from optim_hydra.errors import Problems, UnknownKeyError, join_key, nearest
-from optim_hydra.rules import Refused
+from optim_hydra.rules import Refused, shown
 from optim_hydra.schema import OptimConfig
 from optim_hydra.signature import Signature, signature_of
 
@@ -143,7 +143,7 @@ def _check_together(
     problems: Problems,
 ) -> None:
     if kwargs.get("fused") and kwargs.get("foreach"):
-        other = keys["foreach"]
+        other = join_key(problems.at, keys["foreach"])
         what = (
             f"fused and foreach exclude each other: set one of them, not also {other}"
         )
@@ -202,4 +202,4 @@ def _equal(first: Any, second: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    return str(list(value)) if isinstance(value, tuple) else str(value)
+    return str(list(value)) if isinstance(value, tuple) else shown(value)

@@ -110,14 +110,14 @@ def build_from_node(source: Any, node: Node, provides: frozenset[str]) -> Optimi
 def _plan(node: Node, problems: Problems) -> _Plan | None:
     if node.target:
         impl, _, name = node.target.rpartition(".")
-        cls = load_class(Target(impl, name, "_target_", "_target_"), problems)
+        target: Target | None = Target(impl, name, "_target_", "_target_")
         given, strict, clip_grad = given_by_plain_node(node.arguments()), True, None
     else:
         optim = read_config(node, problems)
         target = resolve_target(optim.optimizer_impl, optim.optimizer, problems)
-        cls = load_class(target, problems)
         given = given_by_config(optim, problems)
         strict, clip_grad = optim.strict, optim.clip_grad
+    cls = None if target is None else load_class(target, problems)
     if cls is None:
         return None
     arguments = plan_arguments(cls, given, problems, strict=strict)

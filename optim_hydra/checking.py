@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from optim_hydra.errors import Problems
+from dataclasses import replace
+from typing import Any
+
+from optim_hydra.errors import Problem, Problems
 from optim_hydra.migration import rename_keys
 from optim_hydra.node import HYDRA_KEYS, Node
+from optim_hydra.rename_notices import written_as
 from optim_hydra.schedule_plan import check_schedule
 from optim_hydra.schema import OptimConfig, check_fields, is_open
 from optim_hydra.tree import OUR_TARGETS
@@ -31,4 +35,16 @@ def read_config(node: Node, problems: Problems) -> OptimConfig:
         problems.add(what, key)
     optim = OptimConfig(**checked)
     check_schedule(optim, problems)
+    problems.found = [
+        _as_written(problem, items, node.at) for problem in problems.found
+    ]
     return optim
+
+
+def _as_written(problem: Problem, items: dict[str, Any], at: str) -> Problem:
+    """Add the old key to a problem with a value that was written under it."""
+    name = problem.key.removeprefix(f"{at}." if at else "").partition("[")[0]
+    old = written_as(at, name, items.get(name))
+    if not old:
+        return problem
+    return replace(problem, what=f"{problem.what} (written as {old})")

@@ -12,13 +12,8 @@ from dataclasses import dataclass
 
 from optim_hydra.errors import MigrationError, Problem
 from optim_hydra.foreign_keys import FOREIGN_KEYS
-from optim_hydra.migration import (
-    RENAMED_KEYS,
-    RenamedKey,
-    conflict,
-    same_value,
-    warn_renamed,
-)
+from optim_hydra.rename_notices import forget_written, warn_renamed
+from optim_hydra.renamed_keys import RENAMED_KEYS, RenamedKey, conflict, same_value
 from optim_hydra.tree import NODE_NAME
 
 __all__ = ["migrate_overrides"]
@@ -84,6 +79,7 @@ def migrate_overrides(overrides: Iterable[str]) -> list[str]:
         ['++actor.optim.lr_warmup_steps_ratio=0.1', 'seed=0']
 
     """
+    forget_written(COMMAND_LINE)
     parsed = [_parse(text) for text in overrides]
     problems: list[Problem] = []
     _check_keys(parsed, problems)

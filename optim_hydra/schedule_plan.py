@@ -7,7 +7,6 @@ from collections.abc import Collection
 from typing import Any
 
 from optim_hydra.errors import Problems, nearest
-from optim_hydra.migration import written_as
 from optim_hydra.schedule import OPTIONAL_FIELDS, SCHEDULES, Schedule, steps_of
 from optim_hydra.schema import OptimConfig
 
@@ -20,8 +19,7 @@ def check_schedule(optim: OptimConfig, problems: Problems) -> None:
     if name not in SCHEDULES:
         accepted = ", ".join(sorted(SCHEDULES))
         what = f"no schedule {name!r}{nearest(name, SCHEDULES)} (there are {accepted})"
-        old = written_as("lr_scheduler_type", name)
-        problems.add(f"{what}; written as {old}" if old else what, "lr_scheduler_type")
+        problems.add(what, "lr_scheduler_type")
     elif optim.strict:
         for key in unread_fields(optim):
             what = f"the schedule {name} does not read {key}: remove it, or set"

@@ -8,8 +8,9 @@ from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.plugins.search_path_plugin import SearchPathPlugin
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
+from optim_hydra.errors import join_key
 from optim_hydra.migration import migrate_in_place
 from optim_hydra.override_text import migrate_overrides
 from optim_hydra.tree import NODE_NAME
@@ -48,7 +49,7 @@ class MigratingSource(ConfigSource):
             )
             where = where.removeprefix("file://")
             at = _place_of(config_path, result.header.get("package") or "")
-            migrate_in_place(result.config, at, where)
+            migrate_in_place(result.config, at, where, _mounts(result.config, at))
             _migrate_sweep(result.config)
         return result
 
@@ -96,6 +97,23 @@ def _place_of(config_path: str, package: str) -> str:
     if group.rpartition(".")[2] == NODE_NAME or package in ("", "_group_"):
         return package if package.rpartition(".")[2] == NODE_NAME else group
     return "" if package == "_global_" else package
+
+
+def _mounts(config: DictConfig, at: str) -> set[str]:
+    """Return the keys at which a file's defaults list mounts the group `optim`."""
+    defaults = config.get("defaults")
+    entries = [
+        str(key)
+        for entry in (defaults if isinstance(defaults, ListConfig) else [])
+        if isinstance(entry, DictConfig)
+        for key in entry
+    ]
+    mounted = [entry.partition("@") for entry in entries]
+    return {
+        join_key(at, package)
+        for group, _, package in mounted
+        if package and group.split()[-1].rpartition("/")[2] == NODE_NAME
+    }
 
 
 def _migrate_sweep(config: DictConfig) -> None:

@@ -101,9 +101,14 @@ def set_allowed_impls(impls: Iterable[str] | None) -> None:
     _allowed_impls = None if impls is None else frozenset(impls)
 
 
-def resolve_target(impl: str, name: str, problems: Problems) -> Target:
+def resolve_target(impl: str, name: str, problems: Problems) -> Target | None:
     """Read the two fields: a class name, a registered short name or a dotted path."""
     dotted = _short_names.get(name, name)
+    for text, key in ((impl, "optimizer_impl"), (dotted, "optimizer")):
+        if not all(part.isidentifier() for part in text.split(".")):
+            what = f"{text!r} is neither a Python name nor a dotted path of them"
+            problems.add(what, key, TargetError)
+            return None
     module, _, last = dotted.rpartition(".")
     if not module:
         return Target(impl, name)
@@ -113,7 +118,8 @@ def resolve_target(impl: str, name: str, problems: Problems) -> Target:
             f" optimizer_impl={module} optimizer={last}"
         )
         problems.add(what, "optimizer", TargetError)
-    return Target(module, last)
+        return None
+    return Target(module, last, impl_key="optimizer")
 
 
 def load_class(target: Target, problems: Problems) -> type[Optimizer] | None:
@@ -122,10 +128,6 @@ def load_class(target: Target, problems: Problems) -> type[Optimizer] | None:
     Nothing is called. The object itself must be an optimizer class, whatever the
     text said.
     """
-    for text, key in ((target.impl, target.impl_key), (target.name, target.name_key)):
-        if not all(part.isidentifier() for part in text.split(".")):
-            problems.add(f"{text!r} is no Python name", key, TargetError)
-            return None
     if _allowed_impls is not None and target.impl not in _allowed_impls:
         allowed = ", ".join(sorted(_allowed_impls))
         what = f"{target.impl} is not among the modules this program allows: {allowed}"

@@ -16,6 +16,8 @@ from omegaconf.basecontainer import BaseContainer
 from torch import nn
 
 import optim_hydra
+from optim_hydra import rename_notices, targets
+from optim_hydra.schedule import SCHEDULES
 
 ROOT = Path(__file__).parents[1]
 BASE = """\
@@ -30,12 +32,16 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(autouse=True)
-def _singletons(hydra_restore_singletons: None) -> Iterator[None]:
-    """Restore Hydra's singletons (its own plugin) and OmegaConf's resolvers."""
-    resolvers = dict(BaseContainer._resolvers)
+def _registries(hydra_restore_singletons: None) -> Iterator[None]:
+    """Restore Hydra's singletons (its own plugin does), resolvers and registries."""
+    registries = (BaseContainer._resolvers, SCHEDULES, targets._short_names)
+    before = [dict(registry) for registry in registries]
+    rename_notices._written.clear()
     yield
-    BaseContainer._resolvers.clear()
-    BaseContainer._resolvers.update(resolvers)
+    for registry, items in zip(registries, before, strict=True):
+        registry.clear()
+        registry.update(items)
+    targets.set_allowed_impls(None)
 
 
 @pytest.fixture

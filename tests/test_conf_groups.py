@@ -133,8 +133,8 @@ def test_lbfgs_builds_for_a_loop_that_promises_a_closure(module: nn.Module) -> N
         loss.backward()
         return loss
 
-    first = float(optimizer.step(closure))
-    assert float(closure()) < first
+    first = optimizer.step(closure).item()
+    assert closure().item() < first
 
 
 def test_sparse_adam_builds_for_a_loop_that_promises_sparse_gradients() -> None:

@@ -11,10 +11,11 @@ PACKAGE = Path(__file__).parents[1] / "optim_hydra"
 
 # From the bottom up: a module may import from lines above its own, never from below.
 LAYERS = [
-    {"errors", "version", "rules", "foreign_keys"},
-    {"tree", "schema", "signature", "needs"},
-    {"migration", "targets", "schedule", "argument_values", "node"},
-    {"override_text", "arguments", "parameters", "schedule_plan"},
+    {"errors", "version", "rules", "foreign_keys", "needs"},
+    {"renamed_keys", "tree", "schema", "signature", "targets", "schedule"},
+    {"rename_notices", "node", "argument_values", "schedule_plan"},
+    {"migration"},
+    {"override_text", "arguments", "parameters"},
     {"checking", "clipping"},
     {"builder", "lr_scheduler"},
     {"factory", "source", "validate"},

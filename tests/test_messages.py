@@ -376,7 +376,10 @@ ROWS = [
         "no Python name",
         {"optimizer": "Adam-W"},
         TargetError,
-        ("'Adam-W' is no Python name @ actor.optim.optimizer"),
+        (
+            "'Adam-W' is neither a Python name nor a dotted path of them"
+            " @ actor.optim.optimizer"
+        ),
     ),
     Row(
         "dotted path that disagrees",
@@ -455,7 +458,7 @@ ROWS = [
         ConfigError,
         (
             "fused and foreach exclude each other: set one of them, not also"
-            " override_optimizer_config.foreach @"
+            " actor.optim.override_optimizer_config.foreach @"
             " actor.optim.override_optimizer_config.fused"
         ),
     ),

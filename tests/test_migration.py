@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from optim_hydra import OptimConfig, build_lr_scheduler, build_optimizer, migrate
 from optim_hydra.errors import MigrationError, RenamedKeyWarning
-from optim_hydra.migration import RENAMED_KEYS
+from optim_hydra.renamed_keys import RENAMED_KEYS
 from optim_hydra.source import MigratingSource
 
 TREE = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from optim_hydra import migrate_overrides
 from optim_hydra.errors import MigrationError, RenamedKeyWarning
-from optim_hydra.migration import RENAMED_KEYS, RenamedKey
+from optim_hydra.renamed_keys import RENAMED_KEYS, RenamedKey
 
 
 def quietly(*overrides: str) -> list[str]:

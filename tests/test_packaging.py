@@ -17,9 +17,8 @@ import optim_hydra, optim_hydra.conf
 from torch import nn
 
 with hydra.initialize(version_base=None, config_path=None):
-    cfg = optim_hydra.compose(
-        "actor_critic", ["optim@critic.optim=sgd", "+experiment=both_sgd", *sys.argv[1:]]
-    )
+    overrides = ["optim@critic.optim=sgd", "+experiment=both_sgd", *sys.argv[1:]]
+    cfg = optim_hydra.compose("actor_critic", overrides)
 optimizer = optim_hydra.build_optimizer(nn.Linear(4, 2), cfg.actor.optim)
 print(type(optimizer).__name__, cfg.actor.optim.lr)
 print(pathlib.Path(optim_hydra.__file__).parent)
@@ -62,7 +61,11 @@ def test_the_installed_wheel_composes_from_a_foreign_folder(
     for extra in ([], ["hydra.searchpath=[pkg://optim_hydra.conf]"]):
         result = run_python("-c", PROGRAM, *extra, PYTHONPATH=str(site))
         assert result.returncode == 0, result.stderr
-        expected = ["SGD 0.01", str(site / "optim_hydra"), str(site / "optim_hydra/conf")]
+        expected = [
+            "SGD 0.01",
+            str(site / "optim_hydra"),
+            str(site / "optim_hydra/conf"),
+        ]
         assert result.stdout.splitlines() == expected
         assert "is not available" not in result.stderr
 

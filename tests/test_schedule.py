@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from optim_hydra import OptimConfig, register_schedule
 from optim_hydra.errors import Problems
-from optim_hydra.schedule import SCHEDULES, ScheduleExistsError, steps_of
+from optim_hydra.schedule import ScheduleExistsError, steps_of
 from optim_hydra.schedule_plan import plan_schedule
 
 WARMUP_4 = {"lr_warmup_steps": 4, "total_training_steps": 10}
@@ -190,12 +190,9 @@ def test_a_registered_schedule_reads_the_fields_that_it_names() -> None:
     def inverse_sqrt(step: int, *, warmup: int) -> float:
         return math.sqrt(warmup / step)
 
-    register_schedule("test_inverse_sqrt")(inverse_sqrt)
-    try:
-        config = OptimConfig(lr_scheduler_type="test_inverse_sqrt", lr_warmup_steps=4)
-        schedule = plan_schedule(config, -1, Problems("optim"))
-    finally:
-        SCHEDULES.pop("test_inverse_sqrt")
+    register_schedule("inverse_sqrt")(inverse_sqrt)
+    config = OptimConfig(lr_scheduler_type="inverse_sqrt", lr_warmup_steps=4)
+    schedule = plan_schedule(config, -1, Problems("optim"))
     expected = "0 .25 .5 .75 1 .894 .816 .756 .707 .667 .632 .603"
     assert [schedule.factor(k) for k in range(12)] == pytest.approx(
         [float(f) for f in expected.split()], abs=5e-4
