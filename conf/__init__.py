@@ -1,0 +1,1 @@
+"""Hydra config files: groups under optim/, primary configs of the examples."""
