@@ -95,11 +95,9 @@ def build_from_node(source: Any, node: Node, provides: frozenset[str]) -> Optimi
     parameters = read_parameters(source)
     problems = Problems(node.at)
     plan = _plan(node, problems)
-    if plan is not None:
-        check_parameters(parameters, plan.cls, problems)
-        _check_protocol(plan.cls, provides, problems)
+    check_parameters(parameters, plan.cls, problems)
+    _check_protocol(plan.cls, provides, problems)
     problems.raise_if_any()
-    assert plan is not None  # noqa: S101 - no plan is a problem, raised above
     optimizer = _construct(plan, parameters.for_optimizer(), node.at)
     if plan.clip_grad is not None:
         clip_before_step(optimizer, plan.clip_grad)
@@ -107,7 +105,7 @@ def build_from_node(source: Any, node: Node, provides: frozenset[str]) -> Optimi
     return optimizer
 
 
-def _plan(node: Node, problems: Problems) -> _Plan | None:
+def _plan(node: Node, problems: Problems) -> _Plan:
     if node.target:
         impl, _, name = node.target.rpartition(".")
         target: Target | None = Target(impl, name, "_target_", "_target_")
@@ -119,7 +117,7 @@ def _plan(node: Node, problems: Problems) -> _Plan | None:
         strict, clip_grad = optim.strict, optim.clip_grad
     cls = None if target is None else load_class(target, problems)
     if cls is None:
-        return None
+        raise problems.error()
     arguments = plan_arguments(cls, given, problems, strict=strict)
     return _Plan(cls, arguments, clip_grad)
 
@@ -151,9 +149,8 @@ def _construct(plan: _Plan, parameters: Any, at: str) -> Optimizer:
         ]
         name = f"{plan.cls.__module__}.{plan.cls.__qualname__}"
         what = f"{name} refuses its arguments: {type(error).__name__}: {error}"
-        raise ConfigError(
-            [Problem(what, ", ".join(keys) or at, ConfigError)]
-        ) from error
+        problem = Problem(what, ", ".join(keys) or at, ConfigError)
+        raise ConfigError([problem]) from error
 
 
 def _tell(optimizer: Optimizer, plan: _Plan, provides: frozenset[str], at: str) -> None:

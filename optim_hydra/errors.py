@@ -111,12 +111,16 @@ class Problems:
             ConfigError: or its subclass, where all problems are of that subclass.
 
         """
-        if not self.found:
-            return
+        if self.found:
+            raise self.error()
+
+    def error(self) -> ConfigError:
+        """Return what was found as one error, chained to the first cause."""
         kinds = {problem.error for problem in self.found}
-        error = kinds.pop() if len(kinds) == 1 else ConfigError
-        causes = [p.cause for p in self.found if p.cause is not None]
-        raise error(self.found) from (causes[0] if causes else None)
+        error_type = kinds.pop() if len(kinds) == 1 else ConfigError
+        error = error_type(self.found)
+        error.__cause__ = next((p.cause for p in self.found if p.cause), None)
+        return error
 
 
 def join_key(at: str, key: str) -> str:
