@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 import torch
 from torch import nn
@@ -106,3 +109,27 @@ def test_it_clips_unscaled_gradients_under_a_grad_scaler(
     scaler.step(optimizer)
     assert step_size(before, module) == pytest.approx(0.5, rel=1e-4)
     assert grad_norm(optimizer) == pytest.approx(norm, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+)
+def test_copies_clip_too(module: nn.Module, copied) -> None:
+    model, optimizer = copied((module, build_optimizer(module, CONFIG)))
+    assert optimizer.param_groups[0]["params"][0] is model.weight
+    loss_of(model).backward()
+    norm, before = total_norm(model), snapshot(model)
+    optimizer.step()
+    assert step_size(before, model) == pytest.approx(0.5, rel=1e-5)
+    assert grad_norm(optimizer) == pytest.approx(norm)
+
+
+def test_copies_of_optimizers_that_do_not_clip_stay_as_they_are(
+    module: nn.Module,
+) -> None:
+    build_optimizer(module, CONFIG)
+    model, optimizer = copy.deepcopy((module, torch.optim.SGD(module.parameters(), 1)))
+    loss_of(model).backward()
+    norm, before = total_norm(model), snapshot(model)
+    optimizer.step()
+    assert step_size(before, model) == pytest.approx(norm, rel=1e-5)
