@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from optim_hydra.app import compose as compose
 from optim_hydra.app import main as main
+from optim_hydra.declared import register_optimizer as register_optimizer
 from optim_hydra.errors import ConfigError as ConfigError
 from optim_hydra.errors import OptimHydraError as OptimHydraError
 from optim_hydra.migration import migrate as migrate
@@ -19,7 +20,6 @@ from optim_hydra.schedule import register_schedule as register_schedule
 from optim_hydra.schema import ActorCriticConfig as ActorCriticConfig
 from optim_hydra.schema import OptimConfig as OptimConfig
 from optim_hydra.store import register as _register
-from optim_hydra.targets import register_optimizer as register_optimizer
 from optim_hydra.validate import validate as validate
 from optim_hydra.version import __version__ as __version__
 

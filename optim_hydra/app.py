@@ -6,6 +6,7 @@ They hand migrated overrides to Hydra and otherwise stay out of the way.
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -15,13 +16,16 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
+from optim_hydra.declared import DECLARED, Declared
 from optim_hydra.errors import MigrationError
+from optim_hydra.journal import JOURNAL
 from optim_hydra.override_text import migrate_overrides
 from optim_hydra.store import register
-from optim_hydra.validate import check_mounts, validate
+from optim_hydra.validate import check_mounts, unused_nodes, validate
 
 __all__ = ["compose", "main"]
 
+log = logging.getLogger(__name__)
 TaskFunction = Callable[[Any], Any]
 
 
@@ -37,12 +41,11 @@ def main(
     """
 
     def decorate(task: TaskFunction) -> Callable[..., Any]:
+        declared = Declared()  # travels with the job to a launcher's worker
+
         @functools.wraps(task)
         def checked(config: DictConfig) -> Any:
-            if HydraConfig.initialized():
-                check_mounts(config, HydraConfig.get().overrides.task)
-            validate(config)
-            return task(config)
+            return _run_job(task, config, declared)
 
         run = hydra.main(
             config_path=config_path, config_name=config_name, **_version(version_base)
@@ -53,6 +56,7 @@ def main(
             if cfg_passthrough is not None:
                 return task(cfg_passthrough)
             register()
+            declared.adopt(DECLARED)
             typed = sys.argv
             sys.argv = [typed[0], *_migrate_command_line(typed[1:])]
             try:
@@ -91,6 +95,23 @@ def compose(
     )
     check_mounts(config, migrated)
     return config
+
+
+def _run_job(task: TaskFunction, config: DictConfig, declared: Declared) -> Any:
+    """Check a job's nodes, run it, and name the nodes that it did not use.
+
+    A worker imports this function, while it gets the task itself as a copy: only
+    here are the module's own objects at hand.
+    """
+    DECLARED.adopt(declared)
+    if HydraConfig.initialized():
+        check_mounts(config, HydraConfig.get().overrides.task)
+    validate(config)
+    JOURNAL.clear()
+    result = task(config)
+    for sentence in unused_nodes(config):
+        log.warning(sentence)
+    return result
 
 
 def _migrate_command_line(typed: list[str]) -> list[str]:

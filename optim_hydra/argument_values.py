@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Any
 
 from optim_hydra.rules import Refused, shown, to_float
@@ -48,18 +50,32 @@ def _flag(value: Any) -> bool:
 
 
 def _number(value: Any, default: float) -> Any:
-    if isinstance(value, (tuple, list)) or value is None:
-        msg = f"{shown(value)} is not a number such as {default}"
-        raise Refused(msg)
-    number = to_float(value)
-    if number is None:
-        if isinstance(value, (str, bool)):
+    if isinstance(value, (str, bool, tuple, list, dict)) or value is None:
+        number = _from_text(value, whole=isinstance(default, int))
+        if number is None:
             msg = f"{shown(value)} is not a number such as {default}"
             raise Refused(msg)
-        return value
-    if isinstance(value, int) or (isinstance(default, int) and number.is_integer()):
-        return int(number) if isinstance(default, int) else number
-    return number
+        value = number
+    if isinstance(value, (int, float)):
+        if math.isfinite(default) and not math.isfinite(value):
+            msg = f"{shown(value)} is not a finite number"
+            raise Refused(msg)
+        if isinstance(default, int) and isinstance(value, float) and value.is_integer():
+            return int(value)
+        return float(value) if isinstance(default, float) else value
+    return value  # a tensor, where a class takes one
+
+
+def _from_text(value: Any, *, whole: bool) -> float | None:
+    """Return numeric text as a number: an int in full precision where one is due."""
+    if not isinstance(value, str):
+        return None
+    if whole:
+        try:
+            return int(value)
+        except ValueError:
+            pass
+    return to_float(value)
 
 
 def _items(value: Any, argument: Argument) -> tuple[Any, ...]:
@@ -75,8 +91,10 @@ def _items(value: Any, argument: Argument) -> tuple[Any, ...]:
         )
         raise Refused(msg)
     items = []
+    # Where one default is a number, its null neighbour takes a number too.
+    words = "float" if any(isinstance(item, float) for item in default) else ""
     for index, (item, example) in enumerate(zip(value, default, strict=True)):
-        fitted = Argument(f"{argument.name}[{index}]", example, "")
+        fitted = Argument(f"{argument.name}[{index}]", example, words)
         try:
             items.append(fit_value(item, fitted))
         except Refused as refused:
@@ -85,15 +103,20 @@ def _items(value: Any, argument: Argument) -> tuple[Any, ...]:
 
 
 def _by_annotation(value: Any, argument: Argument) -> Any:
-    words = argument.annotation
+    """Fit a value whose default says nothing, by the words of the annotation."""
+    words = set(re.findall(r"\w+", argument.annotation))
+    if value is None or "Literal" in words:
+        return value
+    if "bool" in words and not words & {"str", "int", "float", "Tensor", "Any"}:
+        return _flag(value)
     if not isinstance(value, str) or "str" in words:
         return value
-    number = to_float(value)
-    if "bool" in words:
-        return _flag(value)
-    if number is not None and ("float" in words or "int" in words):
-        return number if "float" in words else int(number)
-    if number is None and ("float" in words or "int" in words):
-        msg = f"{shown(value)} is not a number"
+    if "float" in words:
+        return _number(value, 0.0)
+    if "int" in words:
+        number = _number(value, 0)
+        if isinstance(number, int):
+            return number
+        msg = f"{shown(value)} is not a whole number"
         raise Refused(msg)
-    return value
+    return _flag(value) if "bool" in words else value

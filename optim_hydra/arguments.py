@@ -5,6 +5,7 @@ What a class takes is read from its signature, never guessed from its name.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from optim_hydra.errors import Problems, UnknownKeyError, join_key, nearest
 from optim_hydra.rules import Refused, shown
 from optim_hydra.schema import OptimConfig
 from optim_hydra.signature import Signature, signature_of
+from optim_hydra.tree import has_target
 
 __all__ = [
     "Given",
@@ -103,9 +105,11 @@ def plan_arguments(
                 f"{item.name} is set by the library: give the module to build_optimizer"
             )
             problems.add(what, item.key, UnknownKeyError)
-        elif _has_target(item.value):
-            what = "_target_ is refused here: arguments are plain values"
-            problems.add(what, item.key, UnknownKeyError)
+        elif has_target({item.name: item.value}):
+            # A node of ours has been checked for this; a plain Hydra node has not.
+            if item.key == item.name:
+                what = "_target_ is refused here: arguments are plain values"
+                problems.add(what, item.key, UnknownKeyError)
         elif item.name in signature.arguments:
             _fit(signature, item, kwargs, problems)
             keys[item.name] = item.key
@@ -114,9 +118,10 @@ def plan_arguments(
                 what = _not_taken(cls, signature, item)
                 problems.add(what, item.key, UnknownKeyError)
             else:
+                near = nearest(item.name, signature.arguments)
                 dropped.append(
-                    f"{cls.__name__} takes no {item.name}: dropped, since strict is"
-                    f" false @ {join_key(problems.at, item.key)}"
+                    f"{cls.__name__} takes no {item.name}{near or ':'} dropped, since"
+                    f" strict is false @ {join_key(problems.at, item.key)}"
                 )
     _check_together(cls, signature, kwargs, keys, problems)
     return Planned(kwargs, keys, tuple(dropped))
@@ -130,7 +135,8 @@ def _fit(
     if item.is_default and length is not None and length != _length(item.value):
         return  # the schema's pair of betas, untouched, for a class that wants three
     try:
-        kwargs[item.name] = fit_value(item.value, argument)
+        # A copy: some classes take things out of a dict that they were given.
+        kwargs[item.name] = copy.deepcopy(fit_value(item.value, argument))
     except Refused as refused:
         problems.add(str(refused), item.key + refused.index)
 
@@ -180,12 +186,6 @@ def _switches(implementation: str | None) -> dict[str, bool]:
 def _is_spare_switch(item: Given) -> bool:
     # "for-loop" asks for neither; a class that lacks a flag is on the loop anyway.
     return item.key == "implementation" and item.value is False
-
-
-def _has_target(value: Any) -> bool:
-    if isinstance(value, Mapping):
-        return "_target_" in value or any(map(_has_target, value.values()))
-    return isinstance(value, (list, tuple)) and any(map(_has_target, value))
 
 
 def _length(value: Any) -> int | None:

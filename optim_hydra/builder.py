@@ -24,6 +24,7 @@ from optim_hydra.errors import (
     join_key,
     nearest,
 )
+from optim_hydra.journal import JOURNAL
 from optim_hydra.needs import PROTOCOLS, need_of
 from optim_hydra.node import Node, read_node
 from optim_hydra.targets import Target, load_class, resolve_target
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
     from torch.optim import Optimizer
 
-__all__ = ["build_from_node", "build_optimizer"]
+__all__ = ["build_from_node", "build_optimizer", "plan_node"]
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ def build_optimizer(
     parameters: nn.Module | Iterable[Tensor | tuple[str, Tensor] | dict[str, Any]],
     config: Any,
     *,
-    provides: Iterable[str] = (),
+    provides: str | Iterable[str] = (),
 ) -> Optimizer:
     """Build the optimizer that a config node describes.
 
@@ -71,16 +72,21 @@ def build_optimizer(
         ('SGD', 0.1)
 
     """
-    return build_from_node(parameters, read_node(config), frozenset(provides))
+    return build_from_node(parameters, read_node(config), promises(provides))
 
 
 @dataclass(frozen=True)
-class _Plan:
+class Plan:
     """One class with its arguments, ready to be called."""
 
     cls: type[Optimizer]
     arguments: Planned
     clip_grad: float | None
+
+
+def promises(provides: str | Iterable[str] | None) -> frozenset[str]:
+    """Read `provides`: one name, several or none."""
+    return frozenset([provides] if isinstance(provides, str) else provides or ())
 
 
 def build_from_node(source: Any, node: Node, provides: frozenset[str]) -> Optimizer:
@@ -94,32 +100,40 @@ def build_from_node(source: Any, node: Node, provides: frozenset[str]) -> Optimi
 
     parameters = read_parameters(source)
     problems = Problems(node.at)
-    plan = _plan(node, problems)
-    check_parameters(parameters, plan.cls, problems)
+    plan = plan_node(node, problems)
+    if plan is None:
+        raise problems.error()
+    clips = plan.clip_grad is not None
+    check_parameters(parameters, plan.cls, problems, clips=clips)
     _check_protocol(plan.cls, provides, problems)
     problems.raise_if_any()
     optimizer = _construct(plan, parameters.for_optimizer(), node.at)
     if plan.clip_grad is not None:
         clip_before_step(optimizer, plan.clip_grad)
     _tell(optimizer, plan, provides, node.at)
+    JOURNAL.built.add(node.at)
     return optimizer
 
 
-def _plan(node: Node, problems: Problems) -> _Plan:
+def plan_node(
+    node: Node, problems: Problems, *, allow_open: bool = False
+) -> Plan | None:
+    """Find the class and fit its arguments; note what is wrong."""
     if node.target:
+        problems.found += node.unresolved
         impl, _, name = node.target.rpartition(".")
         target: Target | None = Target(impl, name, "_target_", "_target_")
         given, strict, clip_grad = given_by_plain_node(node.arguments()), True, None
     else:
-        optim = read_config(node, problems)
+        optim = read_config(node, problems, allow_open=allow_open)
         target = resolve_target(optim.optimizer_impl, optim.optimizer, problems)
         given = given_by_config(optim, problems)
         strict, clip_grad = optim.strict, optim.clip_grad
     cls = None if target is None else load_class(target, problems)
     if cls is None:
-        raise problems.error()
+        return None
     arguments = plan_arguments(cls, given, problems, strict=strict)
-    return _Plan(cls, arguments, clip_grad)
+    return Plan(cls, arguments, clip_grad)
 
 
 def _check_protocol(
@@ -138,25 +152,30 @@ def _check_protocol(
         problems.add(what, "optimizer")
 
 
-def _construct(plan: _Plan, parameters: Any, at: str) -> Optimizer:
+def _construct(plan: Plan, parameters: Any, at: str) -> Optimizer:
+    name = f"{plan.cls.__module__}.{plan.cls.__qualname__}"
     try:
-        return plan.cls(parameters, **plan.arguments.kwargs)
-    except Exception as error:
+        optimizer: object = plan.cls(parameters, **plan.arguments.kwargs)
+    except (Exception, SystemExit) as error:
         keys = [
             join_key(at, key)
             for name, key in plan.arguments.keys.items()
             if re.search(rf"\b{re.escape(name)}\b", str(error), re.IGNORECASE)
         ]
-        name = f"{plan.cls.__module__}.{plan.cls.__qualname__}"
         what = f"{name} refuses its arguments: {type(error).__name__}: {error}"
         problem = Problem(what, ", ".join(keys) or at, ConfigError)
         raise ConfigError([problem]) from error
+    if isinstance(optimizer, plan.cls) and hasattr(optimizer, "param_groups"):
+        return optimizer
+    what = f"calling {name} makes no optimizer with param_groups: the class is broken"
+    raise ConfigError([Problem(what, join_key(at, "optimizer"), ConfigError)])
 
 
-def _tell(optimizer: Optimizer, plan: _Plan, provides: frozenset[str], at: str) -> None:
+def _tell(optimizer: Optimizer, plan: Plan, provides: frozenset[str], at: str) -> None:
     """Say what was built, and warn about what was dropped."""
     for sentence in plan.arguments.dropped:
         warnings.warn(sentence, OptimHydraWarning, stacklevel=4)
+        log.warning(sentence)  # Python shows a warning once; each job has its own log
     need = need_of(plan.cls)
     if need.only_warn:
         optimizer.train()  # type: ignore[attr-defined]

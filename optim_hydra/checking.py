@@ -5,40 +5,72 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from optim_hydra.errors import Problem, Problems
+from optim_hydra.errors import Problem, Problems, UnknownKeyError
 from optim_hydra.migration import rename_keys
 from optim_hydra.node import HYDRA_KEYS, Node
 from optim_hydra.rename_notices import written_as
 from optim_hydra.schedule_plan import check_schedule
 from optim_hydra.schema import OptimConfig, check_fields, is_open
-from optim_hydra.tree import OUR_TARGETS
+from optim_hydra.tree import has_target, is_our_target
 
 __all__ = ["read_config"]
 
 
-def read_config(node: Node, problems: Problems) -> OptimConfig:
-    """Turn a node's items into a checked config; wrong ones keep their defaults."""
+def read_config(
+    node: Node, problems: Problems, *, allow_open: bool = False
+) -> OptimConfig:
+    """Turn a node's items into a checked config; wrong ones keep their defaults.
+
+    Args:
+        node: What was read.
+        problems: Where everything that is wrong is noted.
+        allow_open: Leave values that nobody gave yet (`???`) to a later time.
+
+    """
     items, renamed = rename_keys(node.items, node.at)
-    problems.found += renamed
-    target = items.pop("_target_", "")
-    if target and not str(target).startswith(OUR_TARGETS):
+    problems.found += [*renamed, *node.unresolved]
+    _check_library_keys(items, problems)
+    checked = check_fields(items, problems)
+    for key in [key for key, value in checked.items() if is_open(value)]:
+        value = checked.pop(key)
+        if not (allow_open and value == "???"):
+            problems.add(f"no value is given ({value}): set {key}", key)
+    optim = OptimConfig(**checked)
+    for name, value in (optim.override_optimizer_config or {}).items():
+        _check_plain(name, value, problems, allow_open=allow_open)
+    if "lr_scheduler_type" in checked or "lr_scheduler_type" not in items:
+        check_schedule(optim, problems)
+    problems.found = [
+        _as_written(problem, items, node.at) for problem in problems.found
+    ]
+    return optim
+
+
+def _check_library_keys(items: dict[str, Any], problems: Problems) -> None:
+    """Take the keys out that the library sets, and note where they were changed."""
+    target = str(items.pop("_target_", "") or "")
+    if target and not is_our_target(target):
         what = (
             f"_target_ is set by the library, not to {target}: choose the class by"
             " optimizer_impl and optimizer"
         )
         problems.add(what, "_target_")
+    if items.get("_recursive_", False) is not False:
+        what = "_recursive_ is set by the library: remove it"
+        problems.add(what, "_recursive_")
     for key in HYDRA_KEYS:
         items.pop(key, None)
-    checked = check_fields(items, problems)
-    for key in [key for key, value in checked.items() if is_open(value)]:
-        what = f"no value is given ({checked.pop(key)}): set {key}"
-        problems.add(what, key)
-    optim = OptimConfig(**checked)
-    check_schedule(optim, problems)
-    problems.found = [
-        _as_written(problem, items, node.at) for problem in problems.found
-    ]
-    return optim
+
+
+def _check_plain(
+    name: str, value: Any, problems: Problems, *, allow_open: bool
+) -> None:
+    key = f"override_optimizer_config.{name}"
+    if has_target({name: value}):
+        what = "_target_ is refused here: arguments are plain values"
+        problems.add(what, key, UnknownKeyError)
+    elif value == "???" and not allow_open:
+        problems.add(f"no value is given (???): set {name}", key)
 
 
 def _as_written(problem: Problem, items: dict[str, Any], at: str) -> Problem:

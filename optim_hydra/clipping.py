@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import copyreg
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.utils.hooks import RemovableHandle
 
 __all__ = ["clip_before_step", "grad_norm"]
 
-_norms: weakref.WeakKeyDictionary[Optimizer, Tensor] = weakref.WeakKeyDictionary()
-_limits: weakref.WeakKeyDictionary[Optimizer, float] = weakref.WeakKeyDictionary()
+_ATTRIBUTE = "_optim_hydra_clipping"
+
+
+@dataclass
+class _Clipping:
+    """The limit of one optimizer, and the last norm before clipping."""
+
+    max_norm: float
+    norm: Tensor | None = None
+    in_step: bool = False
 
 
 def clip_before_step(optimizer: Optimizer, max_norm: float) -> None:
@@ -25,7 +34,8 @@ def clip_before_step(optimizer: Optimizer, max_norm: float) -> None:
     the gradients exist only then. Copies of the optimizer clip too.
     """
     optimizer.register_step_pre_hook(_before_step)
-    _limits[optimizer] = max_norm
+    optimizer.register_step_post_hook(_after_step)
+    vars(optimizer)[_ATTRIBUTE] = _Clipping(max_norm)
     if type(optimizer).__reduce_ex__ is object.__reduce_ex__:
         # torch leaves hooks out of copies and pickles, and the clipping with them.
         copyreg.pickle(type(optimizer), _reduce)
@@ -46,8 +56,13 @@ def grad_norm(optimizer: Optimizer) -> float | None:
         5.0
 
     """
-    norm = _norms.get(optimizer)
-    return None if norm is None else float(norm)
+    clipping = _clipping_of(optimizer)
+    return None if clipping is None or clipping.norm is None else float(clipping.norm)
+
+
+def _clipping_of(optimizer: Optimizer) -> _Clipping | None:
+    found: _Clipping | None = vars(optimizer).get(_ATTRIBUTE)
+    return found
 
 
 def _before_step(
@@ -55,13 +70,13 @@ def _before_step(
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     # torch counts the optimizer itself as the first of `step`'s arguments.
     closure = args[1] if len(args) > 1 else kwargs.get("closure")
-    if closure is None:
+    if not callable(closure):
         _clip(optimizer)
         return None
 
-    def clipped() -> Any:
+    def clipped(*closure_args: Any, **closure_kwargs: Any) -> Any:
         with torch.enable_grad():
-            loss = closure()
+            loss = closure(*closure_args, **closure_kwargs)
         _clip(optimizer)
         return loss
 
@@ -70,24 +85,48 @@ def _before_step(
     return args, {**kwargs, "closure": clipped}
 
 
+def _after_step(
+    optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    del args, kwargs
+    clipping = _clipping_of(optimizer)
+    if clipping is not None:
+        clipping.in_step = False
+
+
 def _clip(optimizer: Optimizer) -> None:
+    clipping = _clipping_of(optimizer)
+    if clipping is None:
+        return
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     # A GradScaler leaves the gradients of fused classes scaled until the step.
     grad_scale = getattr(optimizer, "grad_scale", None)
     scale = 1.0 if grad_scale is None else float(grad_scale)
-    norm = nn.utils.clip_grad_norm_(parameters, _limits[optimizer] * scale)
-    _norms[optimizer] = norm / scale
+    norm = nn.utils.clip_grad_norm_(parameters, clipping.max_norm * scale) / scale
+    # A step that calls its base class's step comes here twice, and the second norm
+    # is the clipped one.
+    if not (clipping.in_step and clipping.norm is not None and norm < clipping.norm):
+        clipping.norm = norm
+    clipping.in_step = True
 
 
 def _reduce(optimizer: Optimizer) -> tuple[Callable[..., Any], tuple[Any, ...], Any]:
-    arguments = (type(optimizer), _limits.get(optimizer))
-    return _make_empty, arguments, optimizer.__getstate__()
+    clipping = _clipping_of(optimizer)
+    limit = None if clipping is None else clipping.max_norm
+    return _make_empty, (type(optimizer), limit), optimizer.__getstate__()
+
+
+def _hooks(function: Callable[..., Any]) -> OrderedDict[int, Callable[..., Any]]:
+    hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+    hooks[RemovableHandle(hooks).id] = function
+    return hooks
 
 
 def _make_empty(cls: type[Optimizer], max_norm: float | None) -> Optimizer:
     optimizer = cls.__new__(cls)
     if max_norm is not None:
-        # In place of register_step_pre_hook: the state is not there yet.
-        optimizer._optimizer_step_pre_hooks = OrderedDict({0: _before_step})
-        _limits[optimizer] = max_norm
+        # In place of the registering calls: the state is not there yet.
+        optimizer._optimizer_step_pre_hooks = _hooks(_before_step)
+        optimizer._optimizer_step_post_hooks = _hooks(_after_step)
+        vars(optimizer)[_ATTRIBUTE] = _Clipping(max_norm)
     return optimizer

@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from hydra.errors import CompactHydraException
+
 __all__ = [
     "ConfigError",
     "MigrationError",
@@ -56,8 +58,11 @@ class Problem:
         return f"{self.what} @ {self.key}" if self.key else self.what
 
 
-class ConfigError(OptimHydraError, ValueError):
-    """Values of an optimizer node can't be used; `problems` lists all of them."""
+class ConfigError(OptimHydraError, CompactHydraException, ValueError):
+    """Values of an optimizer node can't be used; `problems` lists all of them.
+
+    Hydra shows the message alone, and the stack with HYDRA_FULL_ERROR=1.
+    """
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         """Render the problems, one line each."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from optim_hydra.builder import build_from_node
+from optim_hydra.builder import build_from_node, promises
 from optim_hydra.checking import read_config
-from optim_hydra.errors import Problems
+from optim_hydra.errors import Problems, WrongObjectError
 from optim_hydra.node import Node, read_parts
 
 if TYPE_CHECKING:
@@ -22,7 +22,12 @@ def build(*args: Any, **parts: Any) -> Any:
     `hydra.utils.instantiate(cfg.actor.optim, actor)` returns the optimizer, without
     a module it returns an `OptimizerFactory`.
     """
-    provides = parts.pop("provides", ())
+    provides = promises(parts.pop("provides", ()))
+    if "params" in parts:  # the usual spelling with instantiate
+        args = (*args, parts.pop("params"))
+    if len(args) > 1:
+        msg = f"{len(args)} objects to optimize: give one, instantiate(node, module)"
+        raise WrongObjectError(msg)
     factory = OptimizerFactory(read_parts(parts))
     return factory(*args, provides=provides) if args else factory
 
@@ -49,9 +54,11 @@ class OptimizerFactory:
             problems.raise_if_any()
         self._node = node
 
-    def __call__(self, parameters: Any, *, provides: Iterable[str] = ()) -> Optimizer:
+    def __call__(
+        self, parameters: Any, *, provides: str | Iterable[str] = ()
+    ) -> Optimizer:
         """Build the optimizer; see `build_optimizer`."""
-        return build_from_node(parameters, self._node, frozenset(provides))
+        return build_from_node(parameters, self._node, promises(provides))
 
     def __repr__(self) -> str:
         """Show the class and the place in the config."""

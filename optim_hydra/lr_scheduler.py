@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
@@ -12,15 +13,19 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from optim_hydra.checking import read_config
 from optim_hydra.errors import (
+    ConfigError,
     OptimHydraWarning,
+    Problem,
     Problems,
     WrongObjectError,
     join_key,
 )
+from optim_hydra.journal import JOURNAL
 from optim_hydra.node import read_node
 from optim_hydra.rules import Count, Refused
-from optim_hydra.schedule import OPTIONAL_FIELDS, Schedule
+from optim_hydra.schedule import OPTIONAL_FIELDS, Schedule, steps_of
 from optim_hydra.schedule_plan import plan_schedule, unread_fields
+from optim_hydra.schema import OptimConfig
 
 __all__ = ["ScheduledLR", "build_lr_scheduler"]
 
@@ -85,11 +90,28 @@ def build_lr_scheduler(
     for key in unread_fields(optim):
         text = f"{join_key(node.at, key)} is not read by the schedule {schedule.name}"
         warnings.warn(text, OptimHydraWarning, stacklevel=2)
-    if schedule.warmup > _LONG_WARMUP * total > 0:
-        log.warning(
-            "%s: the warmup takes %d of %d steps", node.at, schedule.warmup, total
-        )
+    JOURNAL.scheduled.add(node.at)
+    _tell(optim, schedule, node.at)
     return ScheduledLR(optimizer, schedule)
+
+
+def _tell(optim: OptimConfig, schedule: Schedule, at: str) -> None:
+    """Log what is allowed but rarely meant."""
+    total, warmup = schedule.total, schedule.warmup
+    if warmup > _LONG_WARMUP * total > 0:
+        log.warning("%s: the warmup takes %d of %d steps", at, warmup, total)
+    if warmup == 0:
+        ratio = optim.lr_warmup_steps_ratio
+        if ratio > 0 and optim.lr_warmup_steps != 0:
+            text = "%s: lr_warmup_steps_ratio=%s of %d steps is no step"
+            log.warning(text, at, ratio, total)
+        if optim.lr_warmup_init_ratio > 0:
+            log.warning("%s: without warmup lr_warmup_init_ratio has no effect", at)
+    ratio = schedule.numbers.get("lr_decay_steps_ratio", 0.0)
+    if ratio > 0 and steps_of(ratio, total) == 0:
+        log.warning(
+            "%s: lr_decay_steps_ratio=%s of %d steps is no step", at, ratio, total
+        )
 
 
 def _total(configured: int, given: int | None, problems: Problems) -> int:
@@ -121,10 +143,18 @@ class ScheduledLR(LRScheduler):
         super().__init__(optimizer)
 
     def get_lr(self) -> list[float | Tensor]:
-        """Return the rate of each group for the update that comes next."""
+        """Return the rate of each group for the update that comes next.
+
+        A group that was added later follows from its own lr.
+        """
         if self.last_epoch == self.schedule.total + 1 > 0:
             log.info("past total_training_steps=%d the rate stays", self.schedule.total)
-        factor = self.schedule.factor(self.last_epoch)
+        return self._rates(self.last_epoch)
+
+    def _rates(self, step: int) -> list[float | Tensor]:
+        for group in self.optimizer.param_groups[len(self.base_lrs) :]:
+            self.base_lrs.append(group.setdefault("initial_lr", group["lr"]))
+        factor = self.schedule.factor(step)
         return [base * factor for base in self.base_lrs]
 
     def state_dict(self) -> dict[str, Any]:
@@ -136,7 +166,12 @@ class ScheduledLR(LRScheduler):
 
         A schedule that was saved with other numbers is reported, each with its old
         and new value.
+
+        Raises:
+            ConfigError: The state holds no step; nothing is changed.
+
         """
+        step = _saved_step(state_dict)
         own = self._identity()
         changed = [
             f"{key} {state_dict[key]} -> {own[key]}"
@@ -148,14 +183,17 @@ class ScheduledLR(LRScheduler):
                 f"the saved schedule differs, this run's is used: {', '.join(changed)}"
             )
             warnings.warn(text, OptimHydraWarning, stacklevel=2)
-        self.last_epoch = int(state_dict["last_epoch"])
-        self._step_count = self.last_epoch + 1
-        for group, lr in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
+        # One that has not started yet leaves the rate to whoever runs now
+        # (SequentialLR loads all of its schedules).
+        rates = self._rates(step) if step >= 0 else []
+        self.last_epoch = step
+        self._step_count = step + 1
+        for group, lr in zip(self.optimizer.param_groups, rates, strict=False):
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(lr)
             else:
                 group["lr"] = lr
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+        self._last_lr = [_copied(group["lr"]) for group in self.optimizer.param_groups]
 
     def _identity(self) -> dict[str, Any]:
         schedule = self.schedule
@@ -168,3 +206,17 @@ class ScheduledLR(LRScheduler):
             "zero_indexed_step": schedule.zero_indexed,
             **{k: v for k, v in schedule.numbers.items() if k in OPTIONAL_FIELDS},
         }
+
+
+def _saved_step(state_dict: Any) -> int:
+    found = state_dict.get("last_epoch") if isinstance(state_dict, Mapping) else None
+    try:
+        step = Count(low=0, also=(-1,))(found)
+    except Refused as refused:
+        what = f"the saved state of a schedule holds no step, last_epoch: {refused}"
+        raise ConfigError([Problem(what, "", ConfigError)]) from refused
+    return -1 if step is None else step
+
+
+def _copied(lr: Any) -> Any:
+    return lr.clone() if isinstance(lr, Tensor) else lr

@@ -11,9 +11,9 @@ import copy
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
-from omegaconf import DictConfig, open_dict, read_write
+from omegaconf import DictConfig, ListConfig, open_dict, read_write
 
-from optim_hydra.errors import MigrationError, Problem, join_key
+from optim_hydra.errors import MigrationError, Problem, WrongObjectError, join_key
 from optim_hydra.foreign_keys import FOREIGN_KEYS
 from optim_hydra.rename_notices import forget_written, warn_renamed
 from optim_hydra.renamed_keys import RENAMED_KEYS, RenamedKey, conflict, same_value
@@ -37,6 +37,7 @@ def migrate(config: T) -> T:
     Raises:
         MigrationError: An old key disagrees with its new one, was removed, or
             belongs to another library and means something else.
+        WrongObjectError: It is no config, such as the name of a file.
 
     Example:
         >>> import warnings
@@ -46,6 +47,10 @@ def migrate(config: T) -> T:
         {'optim': {'clip_grad': 1.0}}
 
     """
+    if not isinstance(config, (DictConfig, ListConfig, dict, list)):
+        msg = f"migrate takes a config or a mapping, not a {type(config).__name__}"
+        raise WrongObjectError(msg)
+    forget_written("")
     result = copy.deepcopy(config)
     at = str(result._get_full_key(None)) if isinstance(result, DictConfig) else ""
     migrate_in_place(result, at)
@@ -67,7 +72,6 @@ def migrate_in_place(
         MigrationError: See `migrate`.
 
     """
-    forget_written(where)
     for key, mapping in list(mappings(value, at)):
         if key in mounts or is_optimizer_node(mapping, key):
             _apply(mapping, key, where)
@@ -95,8 +99,10 @@ def rename_keys(
             result.setdefault(key, value)
         elif renamed.is_removed:
             what = f"{key} was removed in {renamed.removed_in}: write {renamed.new}"
-        elif value is not None:  # verl ships old keys as null placeholders
+        else:
             others = {k: node[k] for k in _spellings(renamed) if k in node and k != key}
+            if value is None and (others or not renamed.null_is_a_value):
+                continue  # verl ships old keys as null placeholders
             rivals = {k: v for k, v in others.items() if renamed.is_set(v)}
             rival = next(
                 (k for k, v in rivals.items() if not same_value(v, value)), None

@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import (
+    InterpolationToMissingValueError,
+    MissingMandatoryValue,
+    OmegaConfBaseException,
+)
 
-from optim_hydra.errors import ConfigError, Problem, WrongObjectError
-from optim_hydra.tree import OUR_TARGETS
+from optim_hydra.errors import ConfigError, Problem, WrongObjectError, join_key
+from optim_hydra.tree import is_our_target, raw_items
 
-__all__ = ["HYDRA_KEYS", "Node", "read_node", "read_parts"]
+__all__ = ["HYDRA_KEYS", "Node", "plain", "read_node", "read_parts"]
 
 HYDRA_KEYS = ("_recursive_", "_convert_", "_partial_", "_full_key_")
 
@@ -23,13 +27,14 @@ class Node:
 
     items: dict[str, Any]
     at: str
+    unresolved: tuple[Problem, ...] = ()
+    """One for each item whose reference leads nowhere; it is not in `items`."""
 
     @property
     def target(self) -> str:
         """The dotted path of a plain Hydra node; empty for a node of ours."""
         target = str(self.items.get("_target_") or "")
-        is_ours = target.startswith(OUR_TARGETS)
-        return "" if is_ours or "optimizer" in self.items else target
+        return "" if is_our_target(target) or "optimizer" in self.items else target
 
     def arguments(self) -> dict[str, Any]:
         """Return the items without the keys that Hydra itself reads."""
@@ -44,8 +49,7 @@ def read_node(config: object) -> Node:
     """Read a DictConfig, dataclass instance or mapping.
 
     Raises:
-        ConfigError: An interpolation can't be resolved, or text stands where a
-            node is due.
+        ConfigError: The node is empty, or text stands where a node is due.
         WrongObjectError: The object is no config at all.
 
     """
@@ -75,13 +79,21 @@ def _read_dict_config(config: DictConfig) -> Node:
     if config._is_none() or config._is_missing():
         what = "the node is empty: choose a group, optim@MODULE.optim=adamw"
         raise ConfigError([Problem(what, at, ConfigError)])
-    try:
-        items = OmegaConf.to_container(config, resolve=True)
-    except OmegaConfBaseException as error:
-        key = str(getattr(error, "full_key", "") or at)
-        what = f"the value can't be resolved: {error.msg or error}"
-        raise ConfigError([Problem(what, key, ConfigError)]) from error
-    return Node({str(key): value for key, value in dict(items).items()}, at)  # type: ignore[arg-type]
+    items: dict[str, Any] = {}
+    unresolved: list[Problem] = []
+    for key, raw in raw_items(config).items():
+        if key == "_full_key_" or (key == "_target_" and is_our_target(str(raw))):
+            items[key] = raw  # known without asking a resolver
+            continue
+        try:
+            items[key] = plain(config[key])
+        except (MissingMandatoryValue, InterpolationToMissingValueError):
+            items[key] = "???"
+        except OmegaConfBaseException as error:
+            what = f"{raw} can't be resolved: {error.msg or error}".splitlines()[0]
+            problem = Problem(what, join_key(at, key), ConfigError, error)
+            unresolved.append(problem)
+    return Node(items, at, tuple(unresolved))
 
 
 def read_parts(parts: Mapping[str, Any]) -> Node:
@@ -92,11 +104,16 @@ def read_parts(parts: Mapping[str, Any]) -> Node:
 
 
 def plain(value: Any) -> Any:
-    """Return a value with every config object in it turned into plain Python."""
+    """Return a copy with config objects and numpy scalars turned into plain Python."""
     if isinstance(value, (DictConfig, ListConfig)):
         return OmegaConf.to_container(value, resolve=True)
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(map(plain, value)) if type(value) in (list, tuple) else value
+        items = list(map(plain, value))
+        if type(value) is list:
+            return items
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+        return value.item()
     return value

@@ -16,7 +16,7 @@ from optim_hydra.rename_notices import forget_written, warn_renamed
 from optim_hydra.renamed_keys import RENAMED_KEYS, RenamedKey, conflict, same_value
 from optim_hydra.tree import NODE_NAME
 
-__all__ = ["migrate_overrides"]
+__all__ = ["migrate_overrides", "migrate_texts"]
 
 COMMAND_LINE = "command line"
 _OVERRIDE = re.compile(r"(?s)(?P<prefix>\+\+|\+|~)?(?P<key>[^=@\s]+)(?P<value>=.*)?")
@@ -80,19 +80,24 @@ def migrate_overrides(overrides: Iterable[str]) -> list[str]:
 
     """
     forget_written(COMMAND_LINE)
+    return migrate_texts(overrides, COMMAND_LINE)
+
+
+def migrate_texts(overrides: Iterable[str], where: str) -> list[str]:
+    """Do the work of `migrate_overrides` for texts of any place, such as a file."""
     parsed = [_parse(text) for text in overrides]
     problems: list[Problem] = []
     _check_keys(parsed, problems)
     _settle_conflicts(parsed, problems)
     for override in parsed:
         if "{" in override.value:
-            override.text = _rename_in_braces(override, problems)
+            override.text = _rename_in_braces(override, problems, where)
     if problems:
         raise MigrationError(problems)
     for override in parsed:
         if override.renamed:
             value = override.literal
-            warn_renamed(override.renamed, override.key, value, COMMAND_LINE)
+            warn_renamed(override.renamed, override.key, value, where)
     return [str(override) for override in parsed if not override.dropped]
 
 
@@ -133,7 +138,7 @@ def _settle_conflicts(parsed: list[_Override], problems: list[Problem]) -> None:
         renamed = override.renamed
         if renamed is None or override.dropped or override.prefix == "~":
             continue
-        if override.literal is None:  # verl's placeholder for "not set"
+        if override.literal is None and _says_nothing(override, renamed, parsed):
             override.dropped = True
             continue
         for other in parsed:
@@ -148,9 +153,19 @@ def _settle_conflicts(parsed: list[_Override], problems: list[Problem]) -> None:
             other.dropped = True
 
 
-def _rename_in_braces(override: _Override, problems: list[Problem]) -> str:
+def _says_nothing(
+    override: _Override, renamed: RenamedKey, parsed: list[_Override]
+) -> bool:
+    """Whether null under an old key is verl's placeholder for "not set"."""
+    same = [other for other in parsed if other.new_key == override.new_key]
+    return not renamed.null_is_a_value or len(same) > 1
+
+
+def _rename_in_braces(override: _Override, problems: list[Problem], where: str) -> str:
     """Rename keys inside `{...}` values, also nested and swept ones."""
     tokens = _TOKEN.findall(override.text)
+    if "".join(tokens) != override.text:
+        return override.text  # not in Hydra's grammar; it will say so itself
     path: list[str] = []
     seen: list[dict[str, str]] = []
     last = override.key.rpartition(".")[2]
@@ -164,12 +179,13 @@ def _rename_in_braces(override: _Override, problems: list[Problem]) -> str:
         elif tokens[index + 1 : index + 2] == [":"] and path:
             last = token.strip()
             if path[-1] == NODE_NAME:
-                tokens[index] = _rename_one(token, override, seen[-1], problems)
+                at = ".".join([override.node, *path] if override.node else path)
+                tokens[index] = _rename_one(token, at, seen[-1], problems, where)
     return "".join(tokens)
 
 
 def _rename_one(
-    token: str, override: _Override, seen: dict[str, str], problems: list[Problem]
+    token: str, at: str, seen: dict[str, str], problems: list[Problem], where: str
 ) -> str:
     name = token.strip()
     renamed = RENAMED_KEYS.get(name)
@@ -182,8 +198,8 @@ def _rename_one(
     elif new in seen and seen[new] != name:
         what = f"{seen[new]} and {name} are one key: keep one of them"
     elif renamed:
-        warn_renamed(renamed, f"{override.key}.{name}", "", COMMAND_LINE)
+        warn_renamed(renamed, f"{at}.{name}", "", where)
     if what:
-        problems.append(Problem(what, f"{override.key}.{name}", MigrationError))
+        problems.append(Problem(what, f"{at}.{name}", MigrationError))
     seen[new] = name
     return token.replace(name, new)

@@ -8,9 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
+from optim_hydra.argument_values import fit_value
 from optim_hydra.errors import Problems, UnknownKeyError, WrongObjectError, nearest
 from optim_hydra.needs import need_of
+from optim_hydra.node import plain
+from optim_hydra.rules import Refused
+from optim_hydra.schema import RULES
 from optim_hydra.signature import signature_of
 
 __all__ = ["Parameters", "check_parameters", "read_parameters"]
@@ -18,7 +23,7 @@ __all__ = ["Parameters", "check_parameters", "read_parameters"]
 Named = tuple[str, nn.Parameter | Tensor]
 # Segments that wrappers put into names: FSDP1, torch.compile, checkpointing.
 _WRAPPERS = re.compile(
-    r"_fsdp_wrapped_module\.|_orig_mod\.|_checkpoint_wrapped_module\."
+    r"(?:(?<=\.)|^)(?:_fsdp_wrapped_module|_orig_mod|_checkpoint_wrapped_module)\."
 )
 _DATA_PARALLEL = (nn.parallel.DistributedDataParallel, nn.DataParallel)
 _GROUP_KEYS = ("params", "param_names", "name", "initial_lr")
@@ -32,6 +37,8 @@ class Parameters:
     """`params` holds (name, parameter) pairs, or bare ones where no name is known."""
     num_frozen: int
     source: str
+    has_sparse: bool = False
+    """Whether a module in the source makes sparse gradients."""
 
     def named(self) -> Iterable[Named]:
         """Yield every parameter with its name, a position where it has none."""
@@ -49,9 +56,12 @@ class Parameters:
 def canonical_names(module: nn.Module) -> list[Named]:
     """Return the parameters under names without the segments that wrappers add."""
     prefix = "module." if isinstance(_unwrapped(module), _DATA_PARALLEL) else ""
+    named: list[Named] = list(module.named_parameters())
+    names = [_WRAPPERS.sub("", name).removeprefix(prefix) for name, _ in named]
+    if len(set(names)) < len(names):
+        return named  # a child of the user's own is called like a wrapper's segment
     return [
-        (_WRAPPERS.sub("", name).removeprefix(prefix), parameter)
-        for name, parameter in module.named_parameters()
+        (name, parameter) for name, (_, parameter) in zip(names, named, strict=True)
     ]
 
 
@@ -70,14 +80,17 @@ def read_parameters(source: object) -> Parameters:
 
     """
     if isinstance(source, nn.Module):
-        named = canonical_names(source)
-        return _one_group(named, f"the module {type(source).__name__}")
-    if isinstance(source, (Tensor, Mapping, str)) or not isinstance(source, Iterable):
-        msg = (
-            f"the first argument is of type {type(source).__name__}: give a torch"
-            " module, parameters or parameter groups: build_optimizer(module, config)"
+        name = f"the module {type(source).__name__}"
+        has_sparse = any(
+            isinstance(m, (nn.Embedding, nn.EmbeddingBag)) and m.sparse
+            for m in source.modules()
         )
-        raise WrongObjectError(msg)
+        return _one_group(list(canonical_names(source)), name, has_sparse=has_sparse)
+    unordered = isinstance(source, (set, frozenset))
+    if unordered or isinstance(source, (Tensor, Mapping, str)):
+        raise _wrong_source(source)
+    if not isinstance(source, Iterable):
+        raise _wrong_source(source)
     items = list(source)
     if items and all(isinstance(item, Mapping) for item in items):
         groups = [{**group, "params": _as_list(group.get("params"))} for group in items]
@@ -91,14 +104,30 @@ def read_parameters(source: object) -> Parameters:
     return _one_group(items, "the parameters given")
 
 
+def _wrong_source(source: object) -> WrongObjectError:
+    return WrongObjectError(
+        f"the first argument is of type {type(source).__name__}: give a torch module,"
+        " parameters or parameter groups: build_optimizer(module, config)"
+    )
+
+
 def _as_list(params: Any) -> list[Any]:
-    return [params] if isinstance(params, Tensor) else list(params or [])
+    if isinstance(params, nn.Module):
+        return list(canonical_names(params))
+    if params is None or isinstance(params, Tensor):
+        return [] if params is None else [params]
+    if not isinstance(params, Iterable) or isinstance(params, (str, Mapping)):
+        msg = f"`params` of a group is of type {type(params).__name__}: give parameters"
+        raise WrongObjectError(msg)
+    return list(params)
 
 
-def _one_group(items: list[Any], source: str) -> Parameters:
+def _one_group(
+    items: list[Any], source: str, *, has_sparse: bool = False
+) -> Parameters:
     kept = _trainable(items)
     groups = [{"params": kept}] if kept else []
-    return Parameters(groups, len(items) - len(kept), source)
+    return Parameters(groups, len(items) - len(kept), source, has_sparse)
 
 
 def _trainable(items: list[Any]) -> list[Any]:
@@ -116,8 +145,13 @@ def _trainable(items: list[Any]) -> list[Any]:
     return kept
 
 
-def check_parameters(parameters: Parameters, cls: type, problems: Problems) -> None:
-    """Note what the class can't do with these parameters."""
+def check_parameters(
+    parameters: Parameters, cls: type, problems: Problems, *, clips: bool
+) -> None:
+    """Note what the class, or clipping, can't do with these parameters.
+
+    The values of group dicts are checked and made plain in place.
+    """
     if not parameters.groups:
         frozen = parameters.num_frozen
         what = f"nothing to train in {parameters.source}: {frozen} parameters"
@@ -125,15 +159,37 @@ def check_parameters(parameters: Parameters, cls: type, problems: Problems) -> N
             what += f", all {frozen} frozen (requires_grad is False)"
         problems.add(what)
         return
-    known = [*signature_of(cls).arguments, *_GROUP_KEYS]
     for index, group in enumerate(parameters.groups):
-        for key in set(group) - set(known):
-            what = (
-                f"parameter group {index} has the key {key}, which {cls.__name__} does"
-            )
-            problems.add(f"{what} not take{nearest(key, known)}", "", UnknownKeyError)
-    if need_of(cls).matrices_only:
+        _check_group(group, f"parameter group {index}", cls, problems)
+    lazy = [n for n, p in parameters.named() if is_lazy(p)]
+    if lazy:
+        what = f"the shapes of {', '.join(lazy[:5])} are not known yet: run the module"
+        problems.add(f"{what} once before building its optimizer")
+    elif need_of(cls).matrices_only:
         _check_matrices(parameters, cls, problems)
+    if clips and (parameters.has_sparse or need_of(cls).protocol == "sparse_gradients"):
+        what = "sparse gradients can't be clipped: set clip_grad=null"
+        problems.add(what, "clip_grad")
+
+
+def _check_group(
+    group: dict[str, Any], where: str, cls: type, problems: Problems
+) -> None:
+    arguments = signature_of(cls).arguments
+    for key in [key for key in group if key not in _GROUP_KEYS]:
+        if key not in arguments:
+            near = nearest(str(key), [*arguments, *_GROUP_KEYS])
+            what = (
+                f"{where} has the key {key}, which {cls.__name__} does not take{near}"
+            )
+            problems.add(what, "", UnknownKeyError)
+            continue
+        try:
+            value = plain(group[key])
+            value = RULES[key](value) if key in RULES else value
+            group[key] = fit_value(value, arguments[key])
+        except Refused as refused:
+            problems.add(f"{where}, {key}{refused.index}: {refused}")
 
 
 def _check_matrices(parameters: Parameters, cls: type, problems: Problems) -> None:

@@ -52,8 +52,8 @@ def warn_renamed(renamed: RenamedKey, key: str, value: Any, where: str) -> None:
         _shown.filters, _shown.texts = warnings.filters, set()
     place = f"{where}: {text}"
     if place not in _shown.texts and os.environ.get("RANK", "0") == "0":
-        _shown.texts.add(place)
         warnings.warn_explicit(text, RenamedKeyWarning, where or "config", 0)
+        _shown.texts.add(place)
 
 
 def written_as(at: str, key: str, value: Any) -> str:

@@ -20,6 +20,8 @@ class RenamedKey:
     removed_in: str
     unset: tuple[Any, ...]
     """Values of the new key that count as "nobody set it"."""
+    null_is_a_value: bool = False
+    """Whether null means something under the new key."""
 
     @property
     def is_removed(self) -> bool:
@@ -43,7 +45,9 @@ RENAMED_KEYS: dict[str, RenamedKey] = {
         RenamedKey(
             "lr_scheduler", "lr_scheduler_type", "0.1.0", "1.0.0", (None, "constant")
         ),
-        RenamedKey("grad_clip", "clip_grad", "0.1.0", "1.0.0", (None,)),
+        RenamedKey(
+            "grad_clip", "clip_grad", "0.1.0", "1.0.0", (None,), null_is_a_value=True
+        ),
     )
 }
 

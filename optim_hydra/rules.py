@@ -41,6 +41,7 @@ class Real:
     open_high: bool = False
     null: bool = False
     hint: str = ""
+    low_hint: str = ""
     null_hint: str = ""
 
     def __call__(self, value: Any) -> float | None:
@@ -62,7 +63,8 @@ class Real:
         below = number <= self.low if self.open_low else number < self.low
         above = number >= self.high if self.open_high else number > self.high
         if not math.isfinite(number) or below or above:
-            hint = f": {self.hint}" if self.hint and above else ""
+            hint = self.hint if above else self.low_hint if below else ""
+            hint = f": {hint}" if hint else ""
             msg = f"{shown(value)} is not {self.range_text()}{hint}"
             raise Refused(msg)
         return number

@@ -10,9 +10,10 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any, TypeVar
 
+from optim_hydra.declared import DECLARED, NameTakenError
 from optim_hydra.errors import OptimHydraError, WrongObjectError
 
 __all__ = ["SCHEDULES", "Schedule", "register_schedule", "steps_of"]
@@ -28,11 +29,7 @@ OPTIONAL_FIELDS: dict[str, Any] = {
     "lr_decay_style": "linear",
 }
 _GIVEN = ("step", "warmup", "total")
-SCHEDULES: dict[str, ScheduleFunction] = {}
-
-
-class ScheduleExistsError(OptimHydraError, ValueError):
-    """Two functions claim one schedule name."""
+SCHEDULES = DECLARED.schedules
 
 
 def register_schedule(name: str) -> Callable[[F], F]:
@@ -45,7 +42,7 @@ def register_schedule(name: str) -> Callable[[F], F]:
     is refused while no total is known. It must be importable to be pickled.
 
     Raises:
-        ScheduleExistsError: Another function has the name.
+        NameTakenError: Another function has the name.
         WrongObjectError: The function names other keywords.
 
     Example:
@@ -56,28 +53,32 @@ def register_schedule(name: str) -> Callable[[F], F]:
     """
 
     def register(function: F) -> F:
-        unknown = set(inspect.signature(function).parameters) - {
-            *_GIVEN,
-            *OPTIONAL_FIELDS,
-        }
-        if unknown:
+        parameters = set(inspect.signature(function).parameters)
+        unknown = sorted(parameters - {*_GIVEN, *OPTIONAL_FIELDS})
+        if unknown or "step" not in parameters:
+            what = f"names {', '.join(unknown)}" if unknown else "does not take step"
             accepted = ", ".join((*_GIVEN, *OPTIONAL_FIELDS))
-            msg = (
-                f"schedule {name!r} names {', '.join(sorted(unknown))}: a schedule"
-                f" reads {accepted}"
-            )
+            msg = f"schedule {name!r} {what}: a schedule reads {accepted}"
             raise WrongObjectError(msg)
-        known = SCHEDULES.setdefault(name, function)
-        if known is not function and known.__qualname__ != function.__qualname__:
+        known = SCHEDULES.get(name, function)
+        if _place_of(known) != _place_of(function):
             msg = (
-                f"schedule {name!r} is already {known.__module__}.{known.__qualname__};"
-                f" {function.__module__}.{function.__qualname__} needs another name"
+                f"schedule {name!r} is already {_place_of(known)};"
+                f" {_place_of(function)} needs another name"
             )
-            raise ScheduleExistsError(msg)
+            raise NameTakenError(msg)
         SCHEDULES[name] = function
         return function
 
     return register
+
+
+def _place_of(function: ScheduleFunction) -> str:
+    """Return where a function is defined; a reload gives the same place."""
+    name = getattr(function, "__qualname__", repr(function))
+    line = getattr(getattr(function, "__code__", None), "co_firstlineno", "")
+    number = f":{line}" if "<" in name else ""
+    return f"{getattr(function, '__module__', '')}.{name}{number}"
 
 
 @register_schedule("constant")
@@ -102,9 +103,10 @@ def cosine(
 
 
 @register_schedule("wsd")
-def wsd(
+def wsd(  # noqa: PLR0913 - its keywords are the fields that it reads
     step: int,
     *,
+    warmup: int,
     total: int,
     min_lr_ratio: float,
     lr_decay_steps_ratio: float,
@@ -115,7 +117,7 @@ def wsd(
     `sqrt` is 1 - sqrt(u) (arXiv:2405.18392), `exponential` 2 * 0.5**u - 1 (as
     Megatron-LM has it), with u the share of the decay that is done.
     """
-    decay = steps_of(lr_decay_steps_ratio, total)
+    decay = min(steps_of(lr_decay_steps_ratio, total), total - warmup)
     u = _progress(step, total - decay, total)
     left = {
         "linear": 1.0 - u,
@@ -139,8 +141,13 @@ def _mix(share: float, floor: float) -> float:
 
 def steps_of(ratio: float, total: int) -> int:
     """Return a share of `total` as steps, halves up: 0.29 of 100 is 29."""
-    exact = Decimal(repr(ratio)) * total
-    return int(exact.to_integral_value(rounding=ROUND_HALF_UP))
+    with localcontext(prec=40):  # whatever the program has set
+        exact = Decimal(repr(ratio)) * total
+        return int(exact.to_integral_value(rounding=ROUND_HALF_UP))
+
+
+class ScheduleError(OptimHydraError, ValueError):
+    """The function of a schedule gives no factor."""
 
 
 @dataclass(frozen=True)
@@ -156,8 +163,21 @@ class Schedule:
     function: ScheduleFunction = field(compare=False)
 
     def factor(self, step: int) -> float:
-        """Return what each lr is multiplied by after `step` schedule steps."""
+        """Return what each lr is multiplied by after `step` schedule steps.
+
+        Raises:
+            ScheduleError: The schedule's function fails or returns no finite number.
+
+        """
         if step < self.warmup:
-            done = step if self.zero_indexed else step + 1
+            done = max(step, 0) if self.zero_indexed else max(step, 0) + 1
             return self.init_ratio + (1.0 - self.init_ratio) * done / self.warmup
-        return self.function(step, **self.numbers)
+        try:
+            factor = float(self.function(max(step, 0), **self.numbers))
+        except Exception as error:
+            msg = f"the schedule {self.name!r} fails at step {step}: {error!r}"
+            raise ScheduleError(msg) from error
+        if not math.isfinite(factor):
+            msg = f"the schedule {self.name!r} gives {factor} at step {step}"
+            raise ScheduleError(msg)
+        return factor

@@ -22,9 +22,9 @@ def check_schedule(optim: OptimConfig, problems: Problems) -> None:
         problems.add(what, "lr_scheduler_type")
     elif optim.strict:
         for key in unread_fields(optim):
-            what = f"the schedule {name} does not read {key}: remove it, or set"
-            what += " strict=false"
-            problems.add(what, key)
+            unset = OPTIONAL_FIELDS[key] or "null"
+            what = f"the schedule {name} does not read {key}: set {key}={unset}, or"
+            problems.add(f"{what} strict=false", key)
 
 
 def unread_fields(optim: OptimConfig) -> list[str]:
@@ -58,7 +58,7 @@ def plan_schedule(optim: OptimConfig, total: int, problems: Problems) -> Schedul
     if "min_lr_ratio" in numbers:
         numbers["min_lr_ratio"] = numbers["min_lr_ratio"] or 0.0
     if "lr_decay_steps_ratio" in numbers:
-        _check_decay(optim.lr_decay_steps_ratio, warmup, total, problems)
+        _check_decay(optim, warmup, total, problems)
     problems.raise_if_any()
     spans = {"warmup": warmup, "total": total}
     numbers.update({key: value for key, value in spans.items() if key in read})
@@ -100,7 +100,8 @@ def _warmup_steps(optim: OptimConfig, total: int, problems: Problems) -> int:
     if steps > 0 and ratio > 0 and steps != from_ratio:
         what = (
             f"lr_warmup_steps={steps} and lr_warmup_steps_ratio={ratio}"
-            f" ({from_ratio} of {total} steps) disagree: keep one of them"
+            f" ({from_ratio} of {total} steps) disagree: set lr_warmup_steps_ratio=0 or"
+            " lr_warmup_steps=-1"
         )
         problems.add(what, "lr_warmup_steps")
     if steps > total > 0:
@@ -109,8 +110,14 @@ def _warmup_steps(optim: OptimConfig, total: int, problems: Problems) -> int:
     return steps
 
 
-def _check_decay(ratio: float, warmup: int, total: int, problems: Problems) -> None:
+def _check_decay(
+    optim: OptimConfig, warmup: int, total: int, problems: Problems
+) -> None:
+    ratio = optim.lr_decay_steps_ratio
     decay = steps_of(ratio, total)
+    by_ratio = optim.lr_warmup_steps in (None, -1)
+    if by_ratio and ratio + optim.lr_warmup_steps_ratio <= 1.0 + 1e-9:
+        return  # both may be rounded up; the decay then starts where the warmup ends
     if warmup + decay > total:
         what = (
             f"{warmup} warmup steps and {decay} decay steps"

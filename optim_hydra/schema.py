@@ -133,7 +133,7 @@ RULES: dict[str, Callable[[Any], Any]] = {
     "weight_decay": Real(null_hint="write 0.0 to switch decay off"),
     "betas": Reals(Real(high=1.0, open_high=True)),
     "eps": Real(null=True),
-    "clip_grad": Real(open_low=True, null=True),
+    "clip_grad": Real(open_low=True, null=True, low_hint="null switches clipping off"),
     "implementation": Choice(("foreach", "fused", "for-loop"), null=True),
     "lr_scheduler_type": Text(),
     "lr_warmup_steps": Count(low=0, null=True, also=(-1,)),
@@ -141,7 +141,7 @@ RULES: dict[str, Callable[[Any], Any]] = {
     "lr_warmup_init_ratio": _RATIO,
     "total_training_steps": Count(low=1, also=(-1,)),
     "min_lr_ratio": Real(high=1.0, null=True, hint="it is a share of lr, not a rate"),
-    "num_cycles": Real(open_low=True),
+    "num_cycles": Real(open_low=True, high=1e6),
     "lr_decay_steps_ratio": _RATIO,
     "lr_decay_style": Choice(
         ("linear", "cosine", "sqrt", "exponential"),
@@ -149,6 +149,31 @@ RULES: dict[str, Callable[[Any], Any]] = {
     ),
     "zero_indexed_step": Flag(),
     "strict": Flag(),
+}
+
+
+# What the field is called elsewhere (transformers, Lightning, torchtitan, MMEngine).
+OTHER_NAMES: dict[str, str] = {
+    "beta1": "betas: [beta1, beta2]",
+    "beta2": "betas: [beta1, beta2]",
+    "decay": "weight_decay",
+    "gradient_clip_val": "clip_grad",
+    "gradient_clipping": "clip_grad",
+    "learning_rate": "lr",
+    "max_grad_norm": "clip_grad",
+    "max_norm": "clip_grad",
+    "max_steps": "total_training_steps",
+    "name": "optimizer",
+    "num_training_steps": "total_training_steps",
+    "num_warmup_steps": "lr_warmup_steps",
+    "schedule": "lr_scheduler_type",
+    "scheduler": "lr_scheduler_type",
+    "total_steps": "total_training_steps",
+    "type": "optimizer",
+    "warmup": "lr_warmup_steps",
+    "warmup_ratio": "lr_warmup_steps_ratio",
+    "warmup_steps": "lr_warmup_steps",
+    "wd": "weight_decay",
 }
 
 
@@ -178,6 +203,8 @@ def check_fields(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]
 def _instead(name: str) -> str:
     if name == "optim":
         return ": this is the parent of the node, give its .optim"
+    if name in OTHER_NAMES:
+        return f": write {OTHER_NAMES[name]}"
     near = nearest(name, [key for key in RULES if not key.startswith("_")])
     return near or ": constructor arguments go into override_optimizer_config"
 

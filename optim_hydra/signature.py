@@ -7,11 +7,16 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Argument", "Signature", "declare_arguments", "signature_of"]
+from optim_hydra.declared import DECLARED
+
+__all__ = ["Argument", "Signature", "signature_of"]
 
 _EMPTY = inspect.Parameter.empty
+_POSITIONAL = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+)
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-_declared: dict[type, dict[str, Argument]] = {}
 
 
 @dataclass(frozen=True)
@@ -38,37 +43,44 @@ class Signature:
     arguments: dict[str, Argument]
 
 
-def declare_arguments(cls: type, *names: str) -> None:
-    """Let a class with `**kwargs` take further names that its signature hides.
+def _parameters_of(base: type) -> list[inspect.Parameter]:
+    """Read one constructor without its `self`; nothing where that is impossible."""
+    function = vars(base)["__init__"]
+    try:
+        if inspect.isfunction(function):
+            return list(inspect.signature(function).parameters.values())[1:]
+        bound = function.__get__(object.__new__(_Anything), _Anything)
+        return list(inspect.signature(bound).parameters.values())
+    except (TypeError, ValueError, AttributeError):
+        return []
 
-    Without this, `**kwargs` is closed: many public classes swallow any misspelt
-    word there.
 
-    Example:
-        >>> class MyAdam:
-        ...     def __init__(self, params, lr=1e-3, **kwargs): ...
-        >>> declare_arguments(MyAdam, "warm_start")
+class _Anything:
+    """Stand for the instance that a descriptor in place of `__init__` is bound to."""
 
-    """
-    known = _declared.setdefault(cls, {})
-    known.update({name: Argument(name, None, "") for name in names})
-    signature_of.cache_clear()
+
+def signature_of(cls: type) -> Signature:
+    """Read the constructor, and those of the bases as far as `**kwargs` leads."""
+    signature = _inspect(cls)
+    declared = [n for base in cls.__mro__ for n in DECLARED.arguments.get(base, ())]
+    if not declared:
+        return signature
+    further = {name: Argument(name, None, "") for name in declared}
+    return Signature(signature.first, {**further, **signature.arguments})
 
 
 @functools.lru_cache(maxsize=1024)
-def signature_of(cls: type) -> Signature:
-    """Read the constructor, and those of the bases as far as `**kwargs` leads."""
+def _inspect(cls: type) -> Signature:
     first = ""
     arguments: dict[str, Argument] = {}
     for base in cls.__mro__:
         if "__init__" not in vars(base) or base is object:
             continue
-        parameters = list(inspect.signature(vars(base)["__init__"]).parameters.values())
-        named = [p for p in parameters[1:] if p.kind in _NAMED]
-        if named and named[0].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD:
-            first = first or named[0].name
-            named = named[1:]
-        for parameter in named:
+        parameters = _parameters_of(base)
+        if parameters and parameters[0].kind in _POSITIONAL:
+            first = first or parameters[0].name
+            parameters = parameters[1:]
+        for parameter in [p for p in parameters if p.kind in _NAMED]:
             argument = Argument(
                 parameter.name,
                 parameter.default,
@@ -77,9 +89,6 @@ def signature_of(cls: type) -> Signature:
             arguments.setdefault(parameter.name, argument)
         if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
             break
-    for base in cls.__mro__:
-        for name, argument in _declared.get(base, {}).items():
-            arguments.setdefault(name, argument)
     arguments.pop(first, None)
     arguments.pop("defaults", None)  # torch's base class, never a config value
     return Signature(first or "params", arguments)

@@ -12,8 +12,9 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from optim_hydra.errors import join_key
 from optim_hydra.migration import migrate_in_place
-from optim_hydra.override_text import migrate_overrides
-from optim_hydra.tree import NODE_NAME
+from optim_hydra.override_text import migrate_texts
+from optim_hydra.rename_notices import forget_written
+from optim_hydra.tree import NODE_NAME, raw_items
 
 __all__ = ["CONF", "MigratingSearchPath", "MigratingSource"]
 
@@ -49,8 +50,9 @@ class MigratingSource(ConfigSource):
             )
             where = where.removeprefix("file://")
             at = _place_of(config_path, result.header.get("package") or "")
+            forget_written(where)
             migrate_in_place(result.config, at, where, _mounts(result.config, at))
-            _migrate_sweep(result.config)
+            _migrate_sweep(result.config, where)
         return result
 
     def is_group(self, config_path: str) -> bool:
@@ -116,11 +118,13 @@ def _mounts(config: DictConfig, at: str) -> set[str]:
     }
 
 
-def _migrate_sweep(config: DictConfig) -> None:
+def _migrate_sweep(config: DictConfig, where: str) -> None:
     """Rename old keys among the overrides that `hydra.sweeper.params` sweeps."""
     params = OmegaConf.select(config, "hydra.sweeper.params")
+    values = raw_items(params) if params else {}
+    migrate_texts([f"{key}={value}" for key, value in values.items()], where)
     for key in list(params or ()):
-        (text,) = migrate_overrides([f"{key}=swept"])
+        (text,) = migrate_texts([f"{key}=swept"], where)
         new_key = text.removesuffix("=swept")
         if new_key != key:
             params[new_key] = params.pop(key)

@@ -13,20 +13,39 @@ from hydra.core.singleton import Singleton
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 
+from optim_hydra.errors import Problems
 from optim_hydra.schema import ActorCriticConfig, OptimConfig
 from optim_hydra.source import MigratingSearchPath, MigratingSource
+from optim_hydra.tree import BUILD_TARGET, has_target, raw_items
 
 __all__ = ["optim_full_key", "optim_target", "register"]
 
 NAMESPACE = "hydra_plugins"
 
 
-def optim_target(impl: str, name: str) -> str:  # noqa: ARG001 - one builder for all
+def optim_target(
+    impl: str,  # noqa: ARG001 - every class has the one builder
+    name: str,  # noqa: ARG001 - as impl
+    *,
+    _parent_: DictConfig,
+) -> str:
     """Resolve `${optim_target:impl,name}` to the dotted path of the class's builder.
 
     Text only: nothing is imported, so a config prints, saves and sweeps as text.
+
+    Raises:
+        ConfigError: Hydra would call a `_target_` below the node before the library
+            could refuse it.
+
     """
-    return "optim_hydra.build"
+    recursive = _parent_._get_node("_recursive_")
+    if recursive is None or OmegaConf.is_config(recursive) or recursive._value():
+        problems = Problems(str(_parent_._get_full_key(None) or ""))
+        items = raw_items(_parent_)
+        for key in [k for k, value in items.items() if has_target(value)]:
+            problems.add("_target_ is refused here: values are plain", key)
+        problems.raise_if_any()
+    return BUILD_TARGET
 
 
 def optim_full_key(*, _parent_: DictConfig) -> str:

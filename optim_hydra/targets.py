@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from optim_hydra.errors import OptimHydraError, Problems, TargetError, nearest
+from optim_hydra.declared import DECLARED
+from optim_hydra.errors import Problems, TargetError, nearest
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
-__all__ = [
-    "Target",
-    "load_class",
-    "register_optimizer",
-    "resolve_target",
-    "set_allowed_impls",
-]
+__all__ = ["Target", "load_class", "resolve_target"]
 
 DEFAULT_IMPL = "torch.optim"
 
@@ -48,13 +43,6 @@ DISTRIBUTIONS: dict[str, str] = {
     "transformers": "transformers",
 }
 
-_short_names: dict[str, str] = {}
-_allowed_impls: frozenset[str] | None = None
-
-
-class NameTakenError(OptimHydraError, ValueError):
-    """Two classes claim one short name."""
-
 
 @dataclass(frozen=True)
 class Target:
@@ -70,40 +58,9 @@ class Target:
         return f"{self.impl}.{self.name}"
 
 
-def register_optimizer(name: str, target: str) -> None:
-    """Let `optimizer: <name>` stand for a dotted path such as `my_lib.optim.MyAdam`.
-
-    Raises:
-        NameTakenError: The name stands for another class already.
-
-    Example:
-        >>> register_optimizer("plain_sgd", "torch.optim.SGD")
-
-    """
-    known = _short_names.setdefault(name, target)
-    if known != target:
-        msg = f"the name {name!r} stands for {known}; {target} needs another one"
-        raise NameTakenError(msg)
-
-
-def set_allowed_impls(impls: Iterable[str] | None) -> None:
-    """Import optimizers from these modules only; None (the default) allows every one.
-
-    Meant for programs that run configs of others. It is set from Python and never
-    from a config.
-
-    Example:
-        >>> set_allowed_impls(["torch.optim", "torchao.optim"])
-        >>> set_allowed_impls(None)
-
-    """
-    global _allowed_impls  # noqa: PLW0603 - one setting of the whole program
-    _allowed_impls = None if impls is None else frozenset(impls)
-
-
 def resolve_target(impl: str, name: str, problems: Problems) -> Target | None:
     """Read the two fields: a class name, a registered short name or a dotted path."""
-    dotted = _short_names.get(name, name)
+    dotted = DECLARED.optimizers.get(name, name)
     for text, key in ((impl, "optimizer_impl"), (dotted, "optimizer")):
         if not all(part.isidentifier() for part in text.split(".")):
             what = f"{text!r} is neither a Python name nor a dotted path of them"
@@ -128,8 +85,9 @@ def load_class(target: Target, problems: Problems) -> type[Optimizer] | None:
     Nothing is called. The object itself must be an optimizer class, whatever the
     text said.
     """
-    if _allowed_impls is not None and target.impl not in _allowed_impls:
-        allowed = ", ".join(sorted(_allowed_impls))
+    allowed_impls = DECLARED.allowed_impls
+    if allowed_impls is not None and target.impl not in allowed_impls:
+        allowed = ", ".join(sorted(allowed_impls))
         what = f"{target.impl} is not among the modules this program allows: {allowed}"
         problems.add(what, target.impl_key, TargetError)
         return None
@@ -147,7 +105,7 @@ def _import_module(target: Target, problems: Problems) -> ModuleType | None:
         else:
             what = f"{target.impl} needs the module {missing}, which is not installed"
         problems.add(what, target.impl_key, TargetError, error)
-    except Exception as error:  # noqa: BLE001 - foreign code may raise anything here
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code runs here
         what = (
             f"{target.impl} fails while it is imported: {type(error).__name__}: {error}"
         )
@@ -179,6 +137,10 @@ def _take_class(
     except AttributeError:
         problems.add(_no_such_class(module, target), target.name_key, TargetError)
         return None
+    except Exception as error:  # noqa: BLE001 - a module's own __getattr__ runs here
+        what = f"{target} can't be had: {type(error).__name__}: {error}"
+        problems.add(what, target.name_key, TargetError, error)
+        return None
     if not (isinstance(found, type) and issubclass(found, Optimizer)):
         kind = "class" if isinstance(found, type) else type(found).__name__
         what = f"{target} is a {kind} and no torch.optim.Optimizer"
@@ -194,21 +156,26 @@ def _take_class(
 
 
 def _no_such_class(module: ModuleType, target: Target) -> str:
-    near = _near_optimizer(module, target.name)
+    near = nearest(target.name, [*optimizer_names(module), *DECLARED.optimizers])
     text = (
         f"{target.impl_key}={target.impl}{_version(target.impl)} was imported but has"
         f" no {target.name}{near}"
     )
     others = [
         impl
-        for impl in (DEFAULT_IMPL, "torchao.optim", *DISTRIBUTIONS)
-        if impl in sys.modules
+        for impl in (
+            f"{target.impl}.optim",
+            DEFAULT_IMPL,
+            "torchao.optim",
+            *DISTRIBUTIONS,
+        )
+        if isinstance(sys.modules.get(impl), ModuleType)
         and impl != target.impl
         and target.name in optimizer_names(sys.modules[impl])
     ]
     if others:
-        text += f"; {others[0]} has one: optimizer_impl={others[0]}"
-    return text
+        return f"{text}; {others[0]} has one: optimizer_impl={others[0]}"
+    return text if near else text + _group_of(target.name)
 
 
 def _near_optimizer(module: ModuleType, name: str) -> str:
@@ -226,6 +193,15 @@ def optimizer_names(module: ModuleType) -> list[str]:
         and issubclass(value, Optimizer)
         and value is not Optimizer
     ]
+
+
+def _group_of(name: str) -> str:
+    """Point at the shipped group of a name that is no class."""
+    conf = importlib.util.find_spec("optim_hydra.conf")
+    folder = Path(conf.origin).parent if conf and conf.origin else Path()
+    if not (folder / "optim" / f"{name.lower()}.yaml").is_file():
+        return ""
+    return f": the group of that name is chosen by optim@MODULE.optim={name.lower()}"
 
 
 def _version(impl: str) -> str:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from optim_hydra.errors import join_key
 
-__all__ = ["NODE_NAME", "OUR_TARGETS", "is_optimizer_node", "mappings", "raw_items"]
+__all__ = [
+    "BUILD_TARGET",
+    "NODE_NAME",
+    "has_target",
+    "is_optimizer_node",
+    "is_our_target",
+    "mappings",
+    "raw_items",
+]
 
 NODE_NAME = "optim"
-OUR_TARGETS = ("${optim_target:", "optim_hydra.build")
+BUILD_TARGET = "optim_hydra.build"
+_SCHEMA = ("optim_hydra.schema", "OptimConfig")
 
 
 def mappings(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
@@ -43,12 +52,24 @@ def is_optimizer_node(mapping: Any, at: str) -> bool:
     if isinstance(mapping, DictConfig):
         node_type = OmegaConf.get_type(mapping)
         bases = (node_type or object).__mro__
-        if any(base.__name__ == "OptimConfig" for base in bases):
+        if any((base.__module__, base.__name__) == _SCHEMA for base in bases):
             return True
     target = raw_items(mapping).get("_target_")
     if isinstance(target, str) and target:
-        return target.startswith(OUR_TARGETS)
+        return is_our_target(target)
     return at.rpartition(".")[2] == NODE_NAME
+
+
+def is_our_target(target: str) -> bool:
+    """Whether a `_target_` is the library's own, resolved or not."""
+    return target == BUILD_TARGET or target.startswith("${optim_target:")
+
+
+def has_target(value: Any) -> bool:
+    """Whether plain data has a `_target_` in it, at any depth."""
+    if isinstance(value, Mapping):
+        return "_target_" in value or any(map(has_target, value.values()))
+    return isinstance(value, (list, tuple)) and any(map(has_target, value))
 
 
 def raw_items(node: Any) -> dict[str, Any]:

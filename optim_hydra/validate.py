@@ -1,26 +1,34 @@
-"""Check every optimizer node of a config tree at once, without importing torch."""
+"""Check every optimizer node of a config tree at once."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
+from optim_hydra.builder import plan_node
 from optim_hydra.checking import read_config
 from optim_hydra.errors import OptimHydraWarning, Problems, nearest
+from optim_hydra.journal import JOURNAL
 from optim_hydra.node import read_node
 from optim_hydra.schema import RULES
-from optim_hydra.tree import NODE_NAME, is_optimizer_node, mappings
+from optim_hydra.tree import NODE_NAME, is_optimizer_node, mappings, raw_items
 
-__all__ = ["check_mounts", "validate"]
+__all__ = ["check_mounts", "unused_nodes", "validate"]
 
 
-def validate(config: DictConfig) -> None:
-    """Check all optimizer nodes of a composed config; `optim_hydra.main` does it.
+def validate(config: Any, *, classes: bool = False) -> None:
+    """Check all optimizer nodes of a composed config.
 
-    Values that are still open (`???`) are left to the time of building. Classes are
-    not looked up, so torch and optional packages are not needed.
+    `optim_hydra.main` does it before a job's function runs. Values that are still
+    open (`???`) are left to the time of building.
+
+    Args:
+        config: A DictConfig, or a plain dict or list.
+        classes: Import each class too, and check its arguments. Without it neither
+            torch nor an optional package is needed.
 
     Raises:
         ConfigError: With every problem of every node.
@@ -35,23 +43,42 @@ def validate(config: DictConfig) -> None:
 
     """
     problems = Problems("")
-    for at, node in mappings(config):
-        name = at.rpartition(".")[2]
-        if is_optimizer_node(node, at):
+    for at, mapping in mappings(config):
+        if is_optimizer_node(mapping, at):
             own = Problems(at)
-            read_config(read_node(node), own)
-            problems.found += [p for p in own.found if not _is_unset(node, p.key, at)]
-        elif (
-            nearest(name, [NODE_NAME])
-            and node
-            and {str(k) for k in node} <= RULES.keys()
-        ):
-            text = f"nobody reads {at}{nearest(name, [NODE_NAME])}"
-            warnings.warn(text, OptimHydraWarning, stacklevel=3)
+            if classes:
+                plan_node(read_node(mapping), own, allow_open=True)
+            else:
+                read_config(read_node(mapping), own, allow_open=True)
+            problems.found += own.found
+        else:
+            _warn_of_orphan(mapping, at)
     problems.raise_if_any()
 
 
-def check_mounts(config: DictConfig, overrides: Iterable[str]) -> None:
+def unused_nodes(config: Any) -> list[str]:
+    """Say which nodes the job that just ran did not use, if it built any."""
+    said = []
+    for at, mapping in mappings(config) if JOURNAL.built else ():
+        if not is_optimizer_node(mapping, at):
+            continue
+        schedule = str(raw_items(mapping).get("lr_scheduler_type", "constant"))
+        if at not in JOURNAL.built:
+            said.append(f"no optimizer was built from {at}")
+        elif at not in JOURNAL.scheduled and schedule != "constant":
+            said.append(
+                f"the schedule {schedule} of {at} was not built: lr is constant"
+            )
+    return said
+
+
+def _warn_of_orphan(mapping: Any, at: str) -> None:
+    near = nearest(at.rpartition(".")[2], [NODE_NAME])
+    if near and mapping and {str(key) for key in mapping} <= RULES.keys():
+        warnings.warn(f"nobody reads {at}{near}", OptimHydraWarning, stacklevel=4)
+
+
+def check_mounts(config: Any, overrides: Iterable[str]) -> None:
     """Refuse `critic.optim=sgd`: it puts text where an optimizer node was.
 
     Raises:
@@ -68,8 +95,3 @@ def check_mounts(config: DictConfig, overrides: Iterable[str]) -> None:
             what += f" optim@{key}={text}"
             problems.add(what, key)
     problems.raise_if_any()
-
-
-def _is_unset(node: DictConfig, full_key: str, at: str) -> bool:
-    key = full_key.removeprefix(f"{at}.")
-    return key in node and OmegaConf.is_missing(node, key)

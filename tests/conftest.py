@@ -16,8 +16,8 @@ from omegaconf.basecontainer import BaseContainer
 from torch import nn
 
 import optim_hydra
-from optim_hydra import rename_notices, targets
-from optim_hydra.schedule import SCHEDULES
+from optim_hydra import rename_notices
+from optim_hydra.declared import DECLARED
 
 ROOT = Path(__file__).parents[1]
 BASE = """\
@@ -34,14 +34,19 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture(autouse=True)
 def _registries(hydra_restore_singletons: None) -> Iterator[None]:
     """Restore Hydra's singletons (its own plugin does), resolvers and registries."""
-    registries = (BaseContainer._resolvers, SCHEDULES, targets._short_names)
+    registries = (
+        BaseContainer._resolvers,
+        DECLARED.schedules,
+        DECLARED.optimizers,
+        DECLARED.arguments,
+    )
     before = [dict(registry) for registry in registries]
     rename_notices._written.clear()
     yield
     for registry, items in zip(registries, before, strict=True):
         registry.clear()
         registry.update(items)
-    targets.set_allowed_impls(None)
+    DECLARED.allowed_impls = None
 
 
 @pytest.fixture

@@ -170,6 +170,81 @@ def test_text_for_a_node_is_refused_with_the_right_override(app, args) -> None:
     assert "write optim@critic.optim=sgd @ critic.optim" in result.stderr
 
 
+DECLARES = """\
+import optim_hydra
+from optim_hydra.declared import set_allowed_impls
+
+@optim_hydra.register_schedule("halved")
+def halved(step, *, total):
+    return 1.0 if step < total / 2 else 0.5
+
+optim_hydra.register_optimizer("plain", "torch.optim.SGD")
+set_allowed_impls("torch.optim")
+
+@optim_hydra.main(config_path="conf", config_name="config")
+def run(cfg):
+    from torch import nn
+    optimizer = optim_hydra.build_optimizer(nn.Linear(4, 2), cfg.critic.optim)
+    scheduler = optim_hydra.build_lr_scheduler(optimizer, cfg.critic.optim, 10)
+    print("BUILT", type(optimizer).__name__, scheduler.schedule.factor(7), flush=True)
+
+if __name__ == "__main__":
+    run()
+"""
+
+
+@pytest.mark.parametrize("launcher", ["basic", "joblib"])
+def test_what_a_program_declares_holds_in_every_launcher(
+    tmp_path: Path, run_python, launcher: str
+) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/config.yaml").write_text(PRIMARY)
+    (tmp_path / "app.py").write_text(DECLARES)
+    (tmp_path / "evil_impl.py").write_text("print('IMPORTED', flush=True)")
+    sweep = ["app.py", "-m", f"hydra/launcher={launcher}", "critic.optim.lr=1e-3,1e-2"]
+    named = ["critic.optim.lr_scheduler_type=halved", "critic.optim.optimizer=plain"]
+    result = run_python(*sweep, *named)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("BUILT SGD 0.5") == 2
+    result = run_python(*sweep, "critic.optim.optimizer_impl=evil_impl")
+    assert result.returncode == 1
+    assert "IMPORTED" not in result.stdout
+    assert "evil_impl is not among the modules this program allows" in result.stderr
+
+
+def test_a_node_that_nobody_read_is_named_at_the_end(app, tmp_path: Path) -> None:
+    result = app("+optim@reward.optim=sgd", "hydra.run.dir=out")
+    assert result.returncode == 0, result.stderr
+    log = (tmp_path / "out/app.log").read_text()
+    assert "[WARNING] - no optimizer was built from reward.optim" in log
+    assert "[WARNING] - no optimizer was built from actor.optim" in log
+    assert "critic.optim\n" not in log.replace("from critic.optim", "critic.optim\n")
+
+
+def test_a_dropped_value_is_in_the_log_of_each_job(app, tmp_path: Path) -> None:
+    result = app(
+        "-m",
+        "critic.optim.optimizer=SGD",
+        "critic.optim.betas=[0.8,0.9]",
+        "critic.optim.strict=false",
+        "critic.optim.lr=1e-3,1e-2",
+        "hydra.sweep.dir=sweep",
+    )
+    assert result.returncode == 0, result.stderr
+    for job in range(2):
+        log = (tmp_path / f"sweep/{job}/app.log").read_text()
+        assert "SGD takes no betas: dropped, since strict is false" in log
+
+
+def test_an_error_of_the_job_is_its_message_without_a_stack(app) -> None:
+    result = app("critic.optim.optimizer=Adamw")
+    assert result.returncode == 1
+    assert "did you mean AdamW, Adam, RAdam? @ critic.optim.optimizer" in result.stderr
+    assert "Traceback" not in result.stderr
+    result = app("critic.optim.optimizer=Adamw", HYDRA_FULL_ERROR="1")
+    assert "Traceback" in result.stderr
+
+
 def test_old_and_new_on_one_command_line_are_refused(app) -> None:
     result = app("critic.optim.grad_clip=1", "critic.optim.clip_grad=2")
     assert result.returncode == 1

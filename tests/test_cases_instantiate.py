@@ -73,7 +73,8 @@ def test_b21_kin_no_target_inside_the_further_arguments(
     extra = f"{{foreach: {{_target_: {target}}}}}"
     yaml = f"actor:\n  optim:\n    override_optimizer_config: {extra}\n"
     config = compose(yaml=yaml)
-    hydra.utils.instantiate(config)
+    with pytest.raises(InstantiationException, match="_target_ is refused here"):
+        hydra.utils.instantiate(config)
     text = refused(module, config.actor.optim)
     assert "_target_ is refused here" in text
     assert text.endswith("@ actor.optim.override_optimizer_config.foreach")

@@ -113,7 +113,8 @@ def test_b52_warmup_as_steps_and_as_ratio(compose: Compose, module: nn.Module) -
     text = refused(module, compose("actor.optim.lr_warmup_steps=20", yaml=RATIO))
     assert text == (
         "lr_warmup_steps=20 and lr_warmup_steps_ratio=0.1 (10 of 100 steps) disagree:"
-        " keep one of them @ actor.optim.lr_warmup_steps"
+        " set lr_warmup_steps_ratio=0 or lr_warmup_steps=-1"
+        " @ actor.optim.lr_warmup_steps"
     )
     config = compose("actor.optim.lr_warmup_steps=10", yaml=RATIO)
     assert rates(module, config, 5, 10) == exact(5e-4, 1e-3)

@@ -11,7 +11,8 @@ PACKAGE = Path(__file__).parents[1] / "optim_hydra"
 
 # From the bottom up: a module may import from lines above its own, never from below.
 LAYERS = [
-    {"errors", "version", "rules", "foreign_keys", "needs"},
+    {"errors", "version", "rules", "foreign_keys", "needs", "journal"},
+    {"declared"},
     {"renamed_keys", "tree", "schema", "signature", "targets", "schedule"},
     {"rename_notices", "node", "argument_values", "schedule_plan"},
     {"migration"},

@@ -130,7 +130,10 @@ ROWS = [
         "clip_grad is zero",
         {"clip_grad": 0},
         ConfigError,
-        ("0 is not a finite float > 0 @ actor.optim.clip_grad"),
+        (
+            "0 is not a finite float > 0: null switches clipping off"
+            " @ actor.optim.clip_grad"
+        ),
     ),
     Row(
         "clip_grad is nan",
@@ -593,7 +596,7 @@ ROWS = [
         {"lr_scheduler_type": "linear", "num_cycles": 2},
         ConfigError,
         (
-            "the schedule linear does not read num_cycles: remove it, or set"
+            "the schedule linear does not read num_cycles: set num_cycles=0.5, or"
             " strict=false @ actor.optim.num_cycles"
         ),
     ),

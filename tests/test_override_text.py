@@ -75,6 +75,9 @@ def test_an_old_key_is_handed_on_as_the_new_one(typed: str, handed_on: str) -> N
         "optim.override_optimizer_config={grad_clip: 1}",
         "+x={a:{grad_clip:1}}",
         "x='{optim:{grad_clip:1}}'",
+        "+note={a: it's}",
+        "+note={k: 'unterminated}",
+        "+note={k: a\\'b}",
     ],
 )
 def test_everything_else_comes_back_as_it_is(typed: str) -> None:
@@ -173,9 +176,9 @@ def test_two_spellings_inside_braces_are_refused() -> None:
             " of lr, where lr_warmup_init is an absolute rate @ optim.lr_warmup_init",
         ),
         (
-            ["optim={min_lr_factor: 0.1}"],
+            ["+critic={optim: {min_lr_factor: 0.1}}"],
             "min_lr_factor is a key of torchtitan: write min_lr_ratio"
-            " @ optim.min_lr_factor",
+            " @ critic.optim.min_lr_factor",
         ),
         (
             ["optim.use_distributed_optimizer=true"],

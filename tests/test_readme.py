@@ -62,7 +62,7 @@ def rows_after(heading: str) -> list[list[str]]:
 
 
 def test_the_readme_has_what_is_tested_here() -> None:
-    assert set(files()) == {"conf/config.yaml", "train.py"}
+    assert set(files()) == {"conf/config.yaml", "conf/optim/my_sgd.yaml", "train.py"}
     assert len(commands()) >= 20
     assert len(snippets()) >= 6
 
@@ -70,7 +70,7 @@ def test_the_readme_has_what_is_tested_here() -> None:
 @pytest.mark.parametrize("command", commands())
 def test_a_command_runs(command: str, tmp_path: Path, run_python) -> None:
     for name, text in files().items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     _, program, *args = shlex.split(command)
     name = Path(program).name

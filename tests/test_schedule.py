@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optim_hydra import OptimConfig, register_schedule
+from optim_hydra.declared import NameTakenError
 from optim_hydra.errors import Problems
-from optim_hydra.schedule import ScheduleExistsError, steps_of
+from optim_hydra.schedule import steps_of
 from optim_hydra.schedule_plan import plan_schedule
 
 WARMUP_4 = {"lr_warmup_steps": 4, "total_training_steps": 10}
@@ -203,7 +204,7 @@ def test_a_schedule_name_belongs_to_one_function() -> None:
     def cosine_of_mine(step: int) -> float:
         return 1.0 / (1 + step)
 
-    with pytest.raises(ScheduleExistsError) as caught:
+    with pytest.raises(NameTakenError) as caught:
         register_schedule("cosine")(cosine_of_mine)
     assert str(caught.value).startswith(
         "schedule 'cosine' is already optim_hydra.schedule.cosine; "

@@ -1,0 +1,93 @@
+"""Hold what a program declares from Python, and carry it to a launcher's workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from optim_hydra.errors import OptimHydraError
+
+__all__ = [
+    "DECLARED",
+    "Declared",
+    "NameTakenError",
+    "declare_arguments",
+    "register_optimizer",
+    "set_allowed_impls",
+]
+
+
+class NameTakenError(OptimHydraError, ValueError):
+    """Two classes, or two functions, claim one name."""
+
+
+@dataclass
+class Declared:
+    """Names and limits that a program sets; nothing here comes from a config."""
+
+    optimizers: dict[str, str] = field(default_factory=dict)
+    """Short name -> dotted path of the class."""
+    schedules: dict[str, Callable[..., float]] = field(default_factory=dict)
+    """Value of `lr_scheduler_type` -> function."""
+    arguments: dict[type, tuple[str, ...]] = field(default_factory=dict)
+    """Class -> names that its signature hides."""
+    allowed_impls: frozenset[str] | None = None
+    """Modules that may be imported; None: all."""
+
+    def adopt(self, other: Declared) -> None:
+        """Take over what another process declared."""
+        self.optimizers.update(other.optimizers)
+        self.schedules.update(other.schedules)
+        self.arguments.update(other.arguments)
+        self.allowed_impls = other.allowed_impls
+
+
+DECLARED = Declared()
+
+
+def register_optimizer(name: str, target: str | type) -> None:
+    """Let `optimizer: <name>` stand for a class, given itself or by its dotted path.
+
+    Raises:
+        NameTakenError: The name stands for another class already.
+
+    Example:
+        >>> register_optimizer("plain_sgd", "torch.optim.SGD")
+
+    """
+    if isinstance(target, type):
+        target = f"{target.__module__}.{target.__qualname__}"
+    known = DECLARED.optimizers.setdefault(name, target)
+    if known != target:
+        msg = f"the name {name!r} stands for {known}; {target} needs another one"
+        raise NameTakenError(msg)
+
+
+def set_allowed_impls(impls: str | Iterable[str] | None) -> None:
+    """Import optimizers from these modules only; None (the default) allows every one.
+
+    Meant for programs that run configs of others. It is set from Python and never
+    from a config; `optim_hydra.main` carries it to the workers of every launcher.
+
+    Example:
+        >>> set_allowed_impls(["torch.optim", "torchao.optim"])
+        >>> set_allowed_impls(None)
+
+    """
+    impls = [impls] if isinstance(impls, str) else impls
+    DECLARED.allowed_impls = None if impls is None else frozenset(impls)
+
+
+def declare_arguments(cls: type, *names: str) -> None:
+    """Let a class with `**kwargs` take further names that its signature hides.
+
+    Without this, `**kwargs` is closed: many public classes swallow any misspelt
+    word there.
+
+    Example:
+        >>> class MyAdam:
+        ...     def __init__(self, params, lr=1e-3, **kwargs): ...
+        >>> declare_arguments(MyAdam, "warm_start")
+
+    """
+    DECLARED.arguments[cls] = (*DECLARED.arguments.get(cls, ()), *names)
