@@ -98,7 +98,7 @@ def rename_keys(
         elif renamed is None:
             result.setdefault(key, value)
         elif renamed.is_removed:
-            what = f"{key} was removed in {renamed.removed_in}: write {renamed.new}"
+            what = renamed.removal
         else:
             others = {k: node[k] for k in _spellings(renamed) if k in node and k != key}
             if value is None and (others or not renamed.null_is_a_value):

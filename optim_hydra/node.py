@@ -82,7 +82,8 @@ def _read_dict_config(config: DictConfig) -> Node:
     items: dict[str, Any] = {}
     unresolved: list[Problem] = []
     for key, raw in raw_items(config).items():
-        if key == "_full_key_" or (key == "_target_" and is_our_target(str(raw))):
+        ours = key == "_full_key_" or (key == "_target_" and is_our_target(str(raw)))
+        if ours or not _refers(raw):
             items[key] = raw  # known without asking a resolver
             continue
         try:
@@ -94,6 +95,15 @@ def _read_dict_config(config: DictConfig) -> Node:
             problem = Problem(what, join_key(at, key), ConfigError, error)
             unresolved.append(problem)
     return Node(items, at, tuple(unresolved))
+
+
+def _refers(raw: Any) -> bool:
+    """Whether a raw value has a reference in it, at any depth."""
+    if isinstance(raw, dict):
+        return any(map(_refers, raw.values()))
+    if isinstance(raw, list):
+        return any(map(_refers, raw))
+    return isinstance(raw, str) and "${" in raw
 
 
 def read_parts(parts: Mapping[str, Any]) -> Node:

@@ -125,8 +125,7 @@ def _check_keys(parsed: list[_Override], problems: list[Problem]) -> None:
         if last in FOREIGN_KEYS:
             what = FOREIGN_KEYS[last].advice(siblings)
         elif override.renamed and override.renamed.is_removed:
-            renamed = override.renamed
-            what = f"{last} was removed in {renamed.removed_in}: write {renamed.new}"
+            what = override.renamed.removal
         else:
             continue
         problems.append(Problem(what, override.key, MigrationError))
@@ -194,7 +193,7 @@ def _rename_one(
     if name in FOREIGN_KEYS:
         what = FOREIGN_KEYS[name].advice({})
     elif renamed and renamed.is_removed:
-        what = f"{name} was removed in {renamed.removed_in}: write {renamed.new}"
+        what = renamed.removal
     elif new in seen and seen[new] != name:
         what = f"{seen[new]} and {name} are one key: keep one of them"
     elif renamed:

@@ -28,6 +28,11 @@ class RenamedKey:
         """Whether this version no longer reads the old key."""
         return _version(__version__) >= _version(self.removed_in)
 
+    @property
+    def removal(self) -> str:
+        """What to say of the old key once it is removed."""
+        return f"{self.old} was removed in {self.removed_in}: write {self.new}"
+
     def is_set(self, value: Any) -> bool:
         """Whether the new key was set: its default counts as not set."""
         return not any(same_value(value, unset) for unset in self.unset)

@@ -29,10 +29,11 @@ def check_schedule(optim: OptimConfig, problems: Problems) -> None:
 
 def unread_fields(optim: OptimConfig) -> list[str]:
     """Return the fields that were changed and that the chosen schedule ignores."""
+    read = _keywords(optim)
     return [
         key
         for key, unset in OPTIONAL_FIELDS.items()
-        if key not in _keywords(optim) and getattr(optim, key) not in (None, unset)
+        if key not in read and getattr(optim, key) not in (None, unset)
     ]
 
 

@@ -5,30 +5,23 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hydra
 import pytest
 import torch
-from omegaconf import DictConfig
 from omegaconf.basecontainer import BaseContainer
 from torch import nn
+from torch.optim import SGD, AdamW, Optimizer
 
 import optim_hydra
+from case_helpers import BASE, Compose, Run, offer
 from optim_hydra import rename_notices
 from optim_hydra.declared import DECLARED
 
 ROOT = Path(__file__).parents[1]
-BASE = """\
-defaults:
-  - optim@actor.optim: adamw
-  - optim@critic.optim: adamw
-  - _self_
-"""
-
-Compose = Callable[..., DictConfig]
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(autouse=True)
@@ -90,3 +83,24 @@ def run_python(tmp_path: Path) -> Run:
         )
 
     return run
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Optimizer]:
+    """Offer `counted_impl` with two classes and list the instances made of them."""
+    instances: list[Optimizer] = []
+
+    class CountedAdamW(AdamW):
+        def __init__(
+            self, params: Any, lr: float = 1e-3, eps: float = 1e-8, fused: Any = None
+        ) -> None:
+            instances.append(self)
+            super().__init__(params, lr=lr, eps=eps, fused=fused)
+
+    class CountedSGD(SGD):
+        def __init__(self, params: Any, lr: float = 1e-3, **kwargs: Any) -> None:
+            instances.append(self)
+            super().__init__(params, lr=lr, **kwargs)
+
+    offer(monkeypatch, "counted_impl", AdamW=CountedAdamW, SGD=CountedSGD)
+    return instances

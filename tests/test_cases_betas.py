@@ -2,51 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from torch import nn
 
+from case_helpers import REFUSED, Compose, group_of, node, told
 from optim_hydra import (
     ConfigError,
     build_optimizer,
 )
 
-Compose = Callable[..., DictConfig]
-REFUSED = (HydraException, OmegaConfBaseException, ConfigError)
 
-
-def told(error: BaseException | None) -> str:
-    """Return what an error and its causes say, in small letters."""
-    texts = []
-    while error is not None:
-        texts.append(str(error))
-        error = error.__cause__ or error.__context__
-    return "\n".join(texts).lower()
-
-
-def group_of(module: nn.Module, node: Any) -> dict[str, Any]:
-    return build_optimizer(module, node).param_groups[0]
-
-
-def node(**items: Any) -> DictConfig:
-    """Return an untyped node, as from a program that knows nothing of the schema."""
-    return OmegaConf.create({"actor": {"optim": items}}).actor.optim
-
-
-def test_b04_betas_in_tuple_notation(compose: Compose) -> None:
+def test_B04_betas_in_tuple_notation(compose: Compose) -> None:
     with pytest.raises(REFUSED) as caught:
         compose(yaml="actor:\n  optim:\n    betas: (0.9, 0.95)\n")
     assert "actor.optim.betas" in told(caught.value)
     assert "list" in told(caught.value)
 
 
-def test_b04_betas_on_the_command_line(compose: Compose, module: nn.Module) -> None:
+def test_B04_betas_on_the_command_line(compose: Compose, module: nn.Module) -> None:
     with pytest.raises(HydraException, match="Ambiguous value") as caught:
         compose("actor.optim.betas=0.9,0.95")
     assert "actor.optim.betas" in str(caught.value)
@@ -55,14 +32,14 @@ def test_b04_betas_on_the_command_line(compose: Compose, module: nn.Module) -> N
 
 
 @pytest.mark.parametrize("value", ["(0.9, 0.95)", "0.9", "0.9 0.95", 0.9])
-def test_b04_kin_no_list_in_an_untyped_node(module: nn.Module, value: Any) -> None:
+def test_B04_kin_no_list_in_an_untyped_node(module: nn.Module, value: Any) -> None:
     with pytest.raises(ConfigError) as caught:
         build_optimizer(module, node(betas=value))
     expected = f"{value!r} is not a list of floats: write [0.9, 0.999]"
     assert str(caught.value) == f"{expected} @ actor.optim.betas"
 
 
-def test_b05_integer_betas_become_floats(compose: Compose, module: nn.Module) -> None:
+def test_B05_integer_betas_become_floats(compose: Compose, module: nn.Module) -> None:
     config = compose(yaml="actor:\n  optim:\n    betas: [0, 0.99]\n")
     optimizer = build_optimizer(module, config.actor.optim)
     betas = optimizer.param_groups[0]["betas"]
@@ -76,7 +53,7 @@ def test_b05_integer_betas_become_floats(compose: Compose, module: nn.Module) ->
 
 @pytest.mark.parametrize("betas", ["[]", "[0.9]", "[0.9, 0.95, 0.99]"])
 @pytest.mark.parametrize("optimizer", ["AdamW", "RAdam"])
-def test_b05_other_lengths(
+def test_B05_other_lengths(
     compose: Compose, module: nn.Module, betas: str, optimizer: str
 ) -> None:
     override = f"actor.optim.betas={betas}"
@@ -89,7 +66,7 @@ def test_b05_other_lengths(
 
 
 @pytest.mark.parametrize("betas", [[1, 0.99], [0, 1], ["0", "0.99"]])
-def test_b05_kin_ends_of_the_range_and_text(module: nn.Module, betas: Any) -> None:
+def test_B05_kin_ends_of_the_range_and_text(module: nn.Module, betas: Any) -> None:
     if betas == ["0", "0.99"]:
         assert group_of(module, node(betas=betas))["betas"] == (0.0, 0.99)
         return
@@ -101,7 +78,7 @@ def test_b05_kin_ends_of_the_range_and_text(module: nn.Module, betas: Any) -> No
 
 
 @pytest.mark.parametrize(("item", "shown"), [("high", "'high'"), ("null", "none")])
-def test_b12_wrong_element_of_a_list(compose: Compose, item: str, shown: str) -> None:
+def test_B12_wrong_element_of_a_list(compose: Compose, item: str, shown: str) -> None:
     for action in (
         lambda: compose(yaml=f"actor:\n  optim:\n    betas: [0.9, {item}]\n"),
         lambda: compose(f"actor.optim.betas=[0.9,{item}]"),
@@ -124,13 +101,13 @@ def test_b12_wrong_element_of_a_list(compose: Compose, item: str, shown: str) ->
         ),
     ],
 )
-def test_b12_kin_untyped_list(module: nn.Module, betas: Any, expected: str) -> None:
+def test_B12_kin_untyped_list(module: nn.Module, betas: Any, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         build_optimizer(module, node(betas=betas))
     assert str(caught.value) == expected
 
 
-def test_b12_kin_element_of_a_further_argument(module: nn.Module) -> None:
+def test_B12_kin_element_of_a_further_argument(module: nn.Module) -> None:
     adafactor = node(
         optimizer="Adafactor", override_optimizer_config={"eps": [1e-30, "high"]}
     )

@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import hydra
 import pytest
 import torch
-from omegaconf import DictConfig
 from torch import nn
 from torch.optim import SGD, AdamW, Optimizer
 
+from case_helpers import Compose, offer, refused
 from optim_hydra import ConfigError, build_optimizer
 
-Compose = Callable[..., DictConfig]
 
-
-def offer(monkeypatch: pytest.MonkeyPatch, impl: str, **names: object) -> None:
-    """Make an importable module that holds these names and nothing else."""
-    module = ModuleType(impl)
-    vars(module).update(names)
-    monkeypatch.setitem(sys.modules, impl, module)
-
-
-def refused(module: nn.Module, node: Any) -> str:
-    with pytest.raises(ConfigError) as caught:
-        build_optimizer(module, node)
-    return str(caught.value)
-
-
-def test_b13_typo_in_the_name(compose: Compose, module: nn.Module) -> None:
+def test_B13_typo_in_the_name(compose: Compose, module: nn.Module) -> None:
     config = compose("actor.optim.optimizer=Adamw")
-    text = refused(module, config.actor.optim)
+    text = str(refused(module, config.actor.optim))
     assert f"optimizer_impl=torch.optim (torch {torch.__version__})" in text
     assert "has no Adamw: did you mean AdamW, Adam, RAdam?" in text
     assert text.endswith("@ actor.optim.optimizer")
@@ -46,10 +27,10 @@ def test_b13_typo_in_the_name(compose: Compose, module: nn.Module) -> None:
     ("name", "nearest"),
     [("sgd", "SGD"), ("RMSProp", "RMSprop"), ("lr_schedule", ""), ("AdamX", "Adam")],
 )
-def test_b13_kin_suggestions_are_optimizers(
+def test_B13_kin_suggestions_are_optimizers(
     compose: Compose, module: nn.Module, name: str, nearest: str
 ) -> None:
-    text = refused(module, compose(f"actor.optim.optimizer={name}").actor.optim)
+    text = str(refused(module, compose(f"actor.optim.optimizer={name}").actor.optim))
     assert f"has no {name}" in text
     assert text.endswith("@ actor.optim.optimizer")
     assert len(text) < 600
@@ -62,35 +43,35 @@ def test_b13_kin_suggestions_are_optimizers(
 
 
 @pytest.mark.parametrize("name", ["lr_scheduler", "Optimizer", "swa_utils"])
-def test_b13_kin_a_helper_is_no_optimizer(
+def test_B13_kin_a_helper_is_no_optimizer(
     compose: Compose, module: nn.Module, name: str
 ) -> None:
-    text = refused(module, compose(f"actor.optim.optimizer={name}").actor.optim)
+    text = str(refused(module, compose(f"actor.optim.optimizer={name}").actor.optim))
     assert text.endswith("@ actor.optim.optimizer")
     assert f"torch.optim.{name} is" in text
 
 
-def test_b14_the_class_has_left_the_module(
+def test_B14_the_class_has_left_the_module(
     compose: Compose, module: nn.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offer(monkeypatch, "my_impl")
     yaml = "actor:\n  optim:\n    optimizer_impl: my_impl\n    optimizer: AdamW\n"
-    assert refused(module, compose(yaml=yaml).actor.optim) == (
+    assert str(refused(module, compose(yaml=yaml).actor.optim)) == (
         "optimizer_impl=my_impl was imported but has no AdamW; torch.optim has one:"
         " optimizer_impl=torch.optim @ actor.optim.optimizer"
     )
 
 
-def test_b14_kin_the_version_and_the_near_names(
+def test_B14_kin_the_version_and_the_near_names(
     compose: Compose, module: nn.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offer(monkeypatch, "my_impl", AdamW2=AdamW, AdamWidth=3, Adamax=SGD)
     config = compose(
         "actor.optim.optimizer_impl=my_impl", "critic.optim.optimizer_impl=omegaconf"
     )
-    text = refused(module, config.actor.optim)
+    text = str(refused(module, config.actor.optim))
     assert "has no AdamW: did you mean AdamW2, Adamax?; torch.optim has one" in text
-    text = refused(module, config.critic.optim)
+    text = str(refused(module, config.critic.optim))
     assert "optimizer_impl=omegaconf (omegaconf 2." in text
     assert "was imported but has no AdamW" in text
 
@@ -103,7 +84,7 @@ actor:
 """
 
 
-def test_b16_optional_package_missing(compose: Compose, module: nn.Module) -> None:
+def test_B16_optional_package_missing(compose: Compose, module: nn.Module) -> None:
     config = compose(yaml=MISSING)
     with pytest.raises(ConfigError) as caught:
         build_optimizer(module, config.actor.optim)
@@ -115,7 +96,7 @@ def test_b16_optional_package_missing(compose: Compose, module: nn.Module) -> No
     assert type(build_optimizer(module, config.critic.optim)) is AdamW
 
 
-def test_b16_kin_only_the_optimizer_asked_for(
+def test_B16_kin_only_the_optimizer_asked_for(
     compose: Compose, module: nn.Module
 ) -> None:
     config = compose(yaml=MISSING)
@@ -132,7 +113,7 @@ def test_b16_kin_only_the_optimizer_asked_for(
         ("1 / 0", "fails while it is imported: ZeroDivisionError: division by zero"),
     ],
 )
-def test_b16_kin_installed_but_broken(
+def test_B16_kin_installed_but_broken(
     compose: Compose,
     module: nn.Module,
     monkeypatch: pytest.MonkeyPatch,
@@ -161,7 +142,7 @@ def test_b16_kin_installed_but_broken(
         ["actor.optim.optimizer=torch.optim.sgd.SGD"],
     ],
 )
-def test_b19_dotted_path_in_optimizer(
+def test_B19_dotted_path_in_optimizer(
     compose: Compose, module: nn.Module, overrides: list[str]
 ) -> None:
     optimizer = build_optimizer(module, compose(*overrides).actor.optim)
@@ -169,12 +150,12 @@ def test_b19_dotted_path_in_optimizer(
 
 
 @pytest.mark.parametrize("path", ["torch.optim.SGD", "torch.optim.sgd.SGD"])
-def test_b19_dotted_path_against_another_impl(
+def test_B19_dotted_path_against_another_impl(
     compose: Compose, module: nn.Module, path: str
 ) -> None:
     overrides = [f"actor.optim.optimizer={path}", "actor.optim.optimizer_impl=my_impl"]
     impl = path.removesuffix(".SGD")
-    assert refused(module, compose(*overrides).actor.optim).splitlines()[0] == (
+    assert str(refused(module, compose(*overrides).actor.optim)).splitlines()[0] == (
         f"{path} is in {impl}, but optimizer_impl is my_impl: write"
         f" optimizer_impl={impl} optimizer=SGD @ actor.optim.optimizer"
     )
@@ -189,10 +170,10 @@ def test_b19_dotted_path_against_another_impl(
         ("torch.optim.SGD()", "'torch.optim.SGD()' is neither a Python name"),
     ],
 )
-def test_b19_kin_wrong_path(
+def test_B19_kin_wrong_path(
     compose: Compose, module: nn.Module, path: str, said: str
 ) -> None:
     override = f"actor.optim.optimizer='{path}'"
-    text = refused(module, compose(override).actor.optim)
+    text = str(refused(module, compose(override).actor.optim))
     assert said in text
     assert text.endswith("@ actor.optim.optimizer")

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
-from omegaconf import DictConfig
 from torch import nn
 from torch.optim import SGD
 
+from case_helpers import ACTOR_BASE, EXTRA, Compose, Run, group_of, offer, write
 from optim_hydra import ConfigError, build_optimizer
 
-Compose = Callable[..., DictConfig]
-Run = Callable[..., subprocess.CompletedProcess[str]]
-EXTRA = "actor.optim.override_optimizer_config"
 USE = """\
 import os, sys
 import hydra, optim_hydra
@@ -73,11 +66,7 @@ print(sorted(calls & {"device_count", "_device_count_nvml", "_lazy_init", "init"
 
 @pytest.fixture
 def conf(tmp_path: Path) -> str:
-    folder = tmp_path / "conf"
-    folder.mkdir()
-    text = "defaults:\n  - optim@actor.optim: adamw\n  - _self_\n"
-    (folder / "config.yaml").write_text(text)
-    return str(folder)
+    return str(write(tmp_path / "conf", config_yaml=ACTOR_BASE))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +77,7 @@ def conf(tmp_path: Path) -> str:
         (DEVICES, "[]\n"),
     ],
 )
-def test_b118_cuda_is_not_started(
+def test_B118_cuda_is_not_started(
     run_python: Run, conf: str, program: str, expected: str
 ) -> None:
     done = run_python("-c", USE + program, conf, "actor.optim.lr=0.5")
@@ -98,7 +87,7 @@ def test_b118_cuda_is_not_started(
 @pytest.mark.parametrize(
     ("optimizer", "extra"), [("SGD", "fused"), ("Adam", "foreach")]
 )
-def test_b118_kin_fused_and_foreach(
+def test_B118_kin_fused_and_foreach(
     run_python: Run, conf: str, optimizer: str, extra: str
 ) -> None:
     overrides = [
@@ -110,15 +99,15 @@ def test_b118_kin_fused_and_foreach(
     assert done.stdout == "child False 0.5\n0\nFalse 0.5\n", done.stderr
 
 
-def test_b121_foreach_can_be_switched_off(compose: Compose, module: nn.Module) -> None:
+def test_B121_foreach_can_be_switched_off(compose: Compose, module: nn.Module) -> None:
     config = compose(f"+{EXTRA}.foreach=false")
-    group = build_optimizer(module, config.actor.optim).param_groups[0]
+    group = group_of(module, config.actor.optim)
     assert (group["foreach"], group["fused"]) == (False, None)
-    group = build_optimizer(module, compose().actor.optim).param_groups[0]
+    group = group_of(module, compose().actor.optim)
     assert (group["foreach"], group["fused"]) == (None, None)
 
 
-def test_b121_class_without_foreach(compose: Compose, module: nn.Module) -> None:
+def test_B121_class_without_foreach(compose: Compose, module: nn.Module) -> None:
     config = compose("actor.optim.optimizer=LBFGS", f"+{EXTRA}.foreach=false")
     with pytest.raises(ConfigError) as caught:
         build_optimizer(module, config.actor.optim, provides=["closure"])
@@ -130,17 +119,17 @@ def test_b121_class_without_foreach(compose: Compose, module: nn.Module) -> None
     ("optimizer", "switch"),
     [("SGD", "foreach"), ("Adagrad", "foreach"), ("AdamW", "capturable")],
 )
-def test_b121_kin_other_classes_and_switches(
+def test_B121_kin_other_classes_and_switches(
     compose: Compose, module: nn.Module, optimizer: str, switch: str
 ) -> None:
     config = compose(f"actor.optim.optimizer={optimizer}", f"+{EXTRA}.{switch}=false")
-    group = build_optimizer(module, config.actor.optim).param_groups[0]
+    group = group_of(module, config.actor.optim)
     assert group[switch] is False
     assert group["foreach"] is (False if switch == "foreach" else None)
 
 
 @pytest.mark.parametrize("optimizer", ["AdamW", "SGD", "Adam", "Adagrad"])
-def test_b125_fused_on_the_cpu(
+def test_B125_fused_on_the_cpu(
     compose: Compose, module: nn.Module, optimizer: str
 ) -> None:
     config = compose(f"actor.optim.optimizer={optimizer}", f"+{EXTRA}.fused=true")
@@ -169,16 +158,14 @@ class NoFused(SGD):
         ("actor.optim.implementation=fused", "actor.optim.implementation"),
     ],
 )
-def test_b125_refusal_keeps_text_cause_and_key(
+def test_B125_refusal_keeps_text_cause_and_key(
     compose: Compose,
     module: nn.Module,
     monkeypatch: pytest.MonkeyPatch,
     override: str,
     key: str,
 ) -> None:
-    impl = ModuleType("no_fused_impl")
-    vars(impl)["NoFused"] = NoFused
-    monkeypatch.setitem(sys.modules, "no_fused_impl", impl)
+    offer(monkeypatch, "no_fused_impl", NoFused=NoFused)
     choice = ["optimizer_impl=no_fused_impl", "optimizer=NoFused"]
     overrides = [f"actor.optim.{text}" for text in choice]
     assert type(build_optimizer(module, compose(*overrides).actor.optim)) is NoFused
@@ -191,7 +178,7 @@ def test_b125_refusal_keeps_text_cause_and_key(
 
 
 @pytest.mark.parametrize("optimizer", ["AdamW", "SGD"])
-def test_b125_kin_torchs_own_refusal(
+def test_B125_kin_torchs_own_refusal(
     compose: Compose, module: nn.Module, optimizer: str
 ) -> None:
     keys = ["differentiable", "fused"]

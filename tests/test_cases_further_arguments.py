@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from hydra.errors import HydraException
-from omegaconf import DictConfig
 from torch import nn
 
+from case_helpers import EXTRA, Compose, extra_yaml_of, group_of, refused
 from optim_hydra import ConfigError, build_optimizer
 
-Compose = Callable[..., DictConfig]
-EXTRA = "actor.optim.override_optimizer_config"
 
-
-def yaml_of(optimizer: str, extra: str) -> str:
-    return (
-        f"actor:\n  optim:\n    optimizer: {optimizer}\n"
-        f"    override_optimizer_config: {extra}\n"
-    )
-
-
-def group_of(module: nn.Module, config: DictConfig) -> dict[str, Any]:
-    return build_optimizer(module, config.actor.optim).param_groups[0]
-
-
-def refused(module: nn.Module, config: DictConfig) -> ConfigError:
-    with pytest.raises(ConfigError) as caught:
-        build_optimizer(module, config.actor.optim)
-    return caught.value
+def assert_passed(group: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Assert that the group has these values, each of the type written."""
+    assert {key: group[key] for key in expected} == expected
+    assert [type(group[key]) for key in expected] == [*map(type, expected.values())]
 
 
 @pytest.mark.parametrize(
@@ -46,16 +31,11 @@ def refused(module: nn.Module, config: DictConfig) -> ConfigError:
         ("RMSprop", "{alpha: 0.95}", {"alpha": 0.95}),
     ],
 )
-def test_b29_further_arguments_reach_every_class(
-    compose: Compose,
-    module: nn.Module,
-    name: str,
-    extra: str,
-    expected: dict[str, Any],
+def test_B29_further_arguments_reach_every_class(
+    compose: Compose, module: nn.Module, name: str, extra: str, expected: dict[str, Any]
 ) -> None:
-    group = group_of(module, compose(yaml=yaml_of(name, extra)))
-    assert {key: group[key] for key in expected} == expected
-    assert [type(group[key]) for key in expected] == [*map(type, expected.values())]
+    config = compose(yaml=extra_yaml_of(name, extra))
+    assert_passed(group_of(module, config.actor.optim), expected)
 
 
 @pytest.mark.parametrize(
@@ -70,30 +50,25 @@ def test_b29_further_arguments_reach_every_class(
         ),
     ],
 )
-def test_b29_kin_more_classes(
-    compose: Compose,
-    module: nn.Module,
-    name: str,
-    extra: str,
-    expected: dict[str, Any],
+def test_B29_kin_more_classes(
+    compose: Compose, module: nn.Module, name: str, extra: str, expected: dict[str, Any]
 ) -> None:
-    group = group_of(module, compose(yaml=yaml_of(name, extra)))
-    assert {key: group[key] for key in expected} == expected
-    assert [type(group[key]) for key in expected] == [*map(type, expected.values())]
+    config = compose(yaml=extra_yaml_of(name, extra))
+    assert_passed(group_of(module, config.actor.optim), expected)
 
 
-def test_b31_fused_and_foreach_exclude_each_other(
+def test_B31_fused_and_foreach_exclude_each_other(
     compose: Compose, module: nn.Module
 ) -> None:
     config = compose(f"+{EXTRA}.fused=true", f"+{EXTRA}.foreach=true")
-    text = str(refused(module, config))
+    text = str(refused(module, config.actor.optim))
     assert "fused and foreach exclude each other" in text
     assert f"{EXTRA}.fused" in text
     assert "override_optimizer_config.foreach" in text
 
 
 @pytest.mark.parametrize("foreach", ["false", "null"])
-def test_b31_fused_alone(compose: Compose, module: nn.Module, foreach: str) -> None:
+def test_B31_fused_alone(compose: Compose, module: nn.Module, foreach: str) -> None:
     config = compose(f"+{EXTRA}.fused=true", f"+{EXTRA}.foreach={foreach}")
     optimizer = build_optimizer(module, config.actor.optim)
     group = optimizer.param_groups[0]
@@ -106,18 +81,18 @@ def test_b31_fused_alone(compose: Compose, module: nn.Module, foreach: str) -> N
 @pytest.mark.parametrize(
     ("implementation", "extra"), [("fused", "foreach"), ("foreach", "fused")]
 )
-def test_b31_kin_by_implementation(
+def test_B31_kin_by_implementation(
     compose: Compose, module: nn.Module, implementation: str, extra: str
 ) -> None:
     config = compose(
         f"actor.optim.implementation={implementation}", f"+{EXTRA}.{extra}=true"
     )
-    text = str(refused(module, config))
+    text = str(refused(module, config.actor.optim))
     assert "implementation" in text
     assert f"override_optimizer_config.{extra}" in text
 
 
-@pytest.mark.parametrize("yaml", ["", yaml_of("AdamW", "null")], ids=["", "null"])
+@pytest.mark.parametrize("yaml", ["", extra_yaml_of("AdamW", "null")], ids=["", "null"])
 @pytest.mark.parametrize(
     "override",
     [
@@ -127,36 +102,38 @@ def test_b31_kin_by_implementation(
         f"++{EXTRA}={{eps:1e-6}}",
     ],
 )
-def test_b33_further_arguments_from_the_command_line(
+def test_B33_further_arguments_from_the_command_line(
     compose: Compose, module: nn.Module, override: str, yaml: str
 ) -> None:
-    group = group_of(module, compose(override, yaml=yaml))
+    group = group_of(module, compose(override, yaml=yaml).actor.optim)
     assert (group["eps"], group["betas"]) == (1e-6, (0.9, 0.999))
 
 
-def test_b33_the_dotted_form_without_plus(compose: Compose, module: nn.Module) -> None:
+def test_B33_the_dotted_form_without_plus(compose: Compose, module: nn.Module) -> None:
     override = f"{EXTRA}.eps=1e-6"
-    assert group_of(module, compose(override))["eps"] == 1e-6
+    assert group_of(module, compose(override).actor.optim)["eps"] == 1e-6
     # Null takes away the open mapping; Hydra's hint is the way to add to nothing.
     with pytest.raises(HydraException, match=rf"use \+{EXTRA}.eps=1e-6"):
-        compose(override, yaml=yaml_of("AdamW", "null"))
+        compose(override, yaml=extra_yaml_of("AdamW", "null"))
 
 
 @pytest.mark.parametrize("override", [f"{EXTRA}.a.b=1", f"+{EXTRA}.params=null"])
-def test_b33_kin_no_assertion_reaches_the_user(
+def test_B33_kin_no_assertion_reaches_the_user(
     compose: Compose, module: nn.Module, override: str
 ) -> None:
     with pytest.raises((HydraException, ConfigError)) as caught:
-        group_of(module, compose(override, yaml=yaml_of("AdamW", "null")))
+        group_of(
+            module, compose(override, yaml=extra_yaml_of("AdamW", "null")).actor.optim
+        )
     assert EXTRA in str(caught.value)
     assert "AssertionError" not in repr(caught.getrepr(style="native"))
 
 
-def test_b33_kin_added_to_what_the_file_has(
+def test_B33_kin_added_to_what_the_file_has(
     compose: Compose, module: nn.Module
 ) -> None:
-    yaml = yaml_of("SGD", "{momentum: 0.9}")
-    group = group_of(module, compose(f"+{EXTRA}.nesterov=true", yaml=yaml))
+    yaml = extra_yaml_of("SGD", "{momentum: 0.9}")
+    group = group_of(module, compose(f"+{EXTRA}.nesterov=true", yaml=yaml).actor.optim)
     assert (group["momentum"], group["nesterov"]) == (0.9, True)
-    group = group_of(module, compose(f"{EXTRA}.momentum=0.5", yaml=yaml))
+    group = group_of(module, compose(f"{EXTRA}.momentum=0.5", yaml=yaml).actor.optim)
     assert group["momentum"] == 0.5

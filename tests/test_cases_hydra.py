@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
@@ -13,6 +12,7 @@ from omegaconf import DictConfig
 from torch import nn
 from torch.optim import SGD, AdamW
 
+from case_helpers import ACTOR_BASE, Compose
 from optim_hydra import (
     ConfigError,
     build_lr_scheduler,
@@ -20,8 +20,6 @@ from optim_hydra import (
     validate,
 )
 from optim_hydra.errors import OptimHydraWarning
-
-Compose = Callable[..., DictConfig]
 
 
 def summary(module: nn.Module, config: DictConfig) -> dict[str, tuple[Any, ...]]:
@@ -34,7 +32,7 @@ def summary(module: nn.Module, config: DictConfig) -> dict[str, tuple[Any, ...]]
     return result
 
 
-def test_b83_misspelt_key(compose: Compose, module: nn.Module) -> None:
+def test_B83_misspelt_key(compose: Compose, module: nn.Module) -> None:
     with pytest.raises(HydraException, match="weight_deacy"):
         compose("actor.optim.weight_deacy=0.1")
     config = compose("+actor.optim.weight_deacy=0.1")
@@ -47,7 +45,7 @@ def test_b83_misspelt_key(compose: Compose, module: nn.Module) -> None:
         assert str(caught.value) == expected
 
 
-def test_b83_misspelt_node(compose: Compose) -> None:
+def test_B83_misspelt_node(compose: Compose) -> None:
     config = compose("+actor.optm.lr=1")
     with pytest.warns(OptimHydraWarning) as caught:
         validate(config)
@@ -64,7 +62,7 @@ def test_b83_misspelt_node(compose: Compose) -> None:
         ("+critic.optim.momentum=0.9", "override_optimizer_config"),
     ],
 )
-def test_b83_kin_more_keys(compose: Compose, override: str, near: str) -> None:
+def test_B83_kin_more_keys(compose: Compose, override: str, near: str) -> None:
     with pytest.raises(ConfigError) as caught:
         validate(compose(override))
     (problem,) = caught.value.problems
@@ -73,20 +71,20 @@ def test_b83_kin_more_keys(compose: Compose, override: str, near: str) -> None:
 
 
 @pytest.mark.parametrize("orphan", ["+optimm.lr=1", "+critic.optin.betas=[0.9,0.99]"])
-def test_b83_kin_more_nodes(compose: Compose, orphan: str) -> None:
+def test_B83_kin_more_nodes(compose: Compose, orphan: str) -> None:
     config = compose(orphan)
     with pytest.warns(OptimHydraWarning, match="nobody reads .* did you mean optim"):
         validate(config)
 
 
-def test_b85_group_for_one_part(compose: Compose, module: nn.Module) -> None:
+def test_B85_group_for_one_part(compose: Compose, module: nn.Module) -> None:
     assert summary(module, compose("optim@critic.optim=sgd")) == {
         "actor": (AdamW, 1e-3, 0.01),
         "critic": (SGD, 1e-2, 0.0),
     }
 
 
-def test_b85_text_where_a_node_is_due(compose: Compose) -> None:
+def test_B85_text_where_a_node_is_due(compose: Compose) -> None:
     with pytest.raises(ConfigError) as caught:
         compose("critic.optim=sgd")
     assert str(caught.value) == (
@@ -95,7 +93,7 @@ def test_b85_text_where_a_node_is_due(compose: Compose) -> None:
     )
 
 
-def test_b85_unknown_group(compose: Compose) -> None:
+def test_B85_unknown_group(compose: Compose) -> None:
     with pytest.raises(HydraException, match="optim/unknown") as caught:
         compose("optim@critic.optim=unknown")
     listed = str(caught.value).split()
@@ -109,7 +107,7 @@ def test_b85_unknown_group(compose: Compose) -> None:
         ("optim@critic.optim=mine", (AdamW, 1e-3, 0.01), (SGD, 0.5, 0.25)),
     ],
 )
-def test_b85_kin_the_other_part_and_the_users_group(
+def test_B85_kin_the_other_part_and_the_users_group(
     compose: Compose, module: nn.Module, override: str, actor: Any, critic: Any
 ) -> None:
     mine = "defaults: [sgd, _self_]\nlr: 0.5\nweight_decay: 0.25\n"
@@ -117,7 +115,7 @@ def test_b85_kin_the_other_part_and_the_users_group(
     assert summary(module, config) == {"actor": actor, "critic": critic}
 
 
-def test_b86_several_optimizers(compose: Compose, module: nn.Module) -> None:
+def test_B86_several_optimizers(compose: Compose, module: nn.Module) -> None:
     config = compose(
         "optim@critic.optim=sgd",
         "actor.optim.lr=3e-4",
@@ -142,7 +140,7 @@ def test_b86_several_optimizers(compose: Compose, module: nn.Module) -> None:
     assert critic.param_groups[0]["lr"] == 5e-3
 
 
-def test_b86_kin_three_parts(compose: Compose, module: nn.Module) -> None:
+def test_B86_kin_three_parts(compose: Compose, module: nn.Module) -> None:
     yaml = (
         "defaults:\n  - optim@actor.optim: adamw\n  - optim@critic.optim: sgd\n"
         "  - optim@reward.optim: adam\n  - _self_\n"
@@ -154,30 +152,23 @@ def test_b86_kin_three_parts(compose: Compose, module: nn.Module) -> None:
     assert found["reward"][1] == 0.25
 
 
-ACTOR_ONLY = """\
-defaults:
-  - optim@actor.optim: adamw
-  - _self_
-actor:
-  optim:
-    lr: 7e-4
-"""
+ACTOR_ONLY = ACTOR_BASE + "actor:\n  optim:\n    lr: 7e-4\n"
 
 
-def test_b87_own_values_win_over_the_group(compose: Compose, module: nn.Module) -> None:
+def test_B87_own_values_win_over_the_group(compose: Compose, module: nn.Module) -> None:
     config = compose(yaml=ACTOR_ONLY)
     assert (config.actor.optim.lr, config.actor.optim.weight_decay) == (7e-4, 0.01)
     assert summary(module, config) == {"actor": (AdamW, 7e-4, 0.01)}
     assert compose("actor.optim.lr=2e-4", yaml=ACTOR_ONLY).actor.optim.lr == 2e-4
 
 
-def test_b87_kin_own_values_win_over_a_group_chosen_later(compose: Compose) -> None:
+def test_B87_kin_own_values_win_over_a_group_chosen_later(compose: Compose) -> None:
     config = compose("optim@actor.optim=sgd", yaml=ACTOR_ONLY)
     optim = config.actor.optim
     assert (optim.optimizer, optim.lr, optim.weight_decay) == ("SGD", 7e-4, 0.0)
 
 
-def test_b87_kin_shipped_files_place_self_last() -> None:
+def test_B87_kin_shipped_files_place_self_last() -> None:
     conf = resources.files("optim_hydra.conf")
     files = [*conf.iterdir(), *conf.joinpath("optim").iterdir()]
     shipped = [yaml.safe_load(f.read_text()) for f in files if f.name.endswith("yaml")]
@@ -195,7 +186,7 @@ defaults:
 
 
 @pytest.mark.parametrize("name", ["both_sgd", "mine"])
-def test_b89_experiment_file(compose: Compose, module: nn.Module, name: str) -> None:
+def test_B89_experiment_file(compose: Compose, module: nn.Module, name: str) -> None:
     files = {"experiment/mine.yaml": BOTH_SGD}
     config = compose(f"+experiment={name}", files=files)
     sgd = (SGD, 1e-2, 0.0)
@@ -205,7 +196,7 @@ def test_b89_experiment_file(compose: Compose, module: nn.Module, name: str) -> 
     assert found == {"actor": (SGD, 1e-3, 0.0), "critic": sgd}
 
 
-def test_b89_kin_experiment_with_values(compose: Compose, module: nn.Module) -> None:
+def test_B89_kin_experiment_with_values(compose: Compose, module: nn.Module) -> None:
     mine = """\
 # @package _global_
 defaults:

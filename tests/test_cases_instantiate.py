@@ -2,51 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from types import ModuleType
-from typing import Any
-
 import hydra
 import pytest
 from hydra.errors import InstantiationException
-from omegaconf import DictConfig
 from torch import nn
-from torch.optim import AdamW, Optimizer
+from torch.optim import Optimizer
 
-from optim_hydra import ConfigError, build_optimizer
-
-Compose = Callable[..., DictConfig]
+from case_helpers import Compose, refused
 
 
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[Optimizer]:
-    """Offer `counted_impl.AdamW` and list the instances that were made of it."""
-    instances: list[Optimizer] = []
-
-    class Counted(AdamW):
-        def __init__(self, params: Any, lr: float = 1e-3, eps: float = 1e-8) -> None:
-            instances.append(self)
-            super().__init__(params, lr=lr, eps=eps)
-
-    impl = ModuleType("counted_impl")
-    vars(impl)["AdamW"] = Counted
-    monkeypatch.setitem(sys.modules, "counted_impl", impl)
-    return instances
-
-
-def refused(module: nn.Module, node: Any) -> str:
-    with pytest.raises(ConfigError) as caught:
-        build_optimizer(module, node)
-    return str(caught.value)
-
-
-def test_b21_parameters_are_set_by_the_library(
+def test_B21_parameters_are_set_by_the_library(
     compose: Compose, module: nn.Module, made: list[Optimizer]
 ) -> None:
     yaml = "actor:\n  optim:\n    override_optimizer_config: {params: []}\n"
     config = compose("actor.optim.optimizer_impl=counted_impl", yaml=yaml)
-    text = refused(module, config.actor.optim)
+    text = str(refused(module, config.actor.optim))
     assert "params is set by the library" in text
     assert text.endswith("@ actor.optim.override_optimizer_config.params")
     with pytest.raises(InstantiationException, match="params is set by the library"):
@@ -54,7 +24,7 @@ def test_b21_parameters_are_set_by_the_library(
     assert made == []
 
 
-def test_b21_instantiating_the_default_config_builds_nothing(
+def test_B21_instantiating_the_default_config_builds_nothing(
     compose: Compose, module: nn.Module, made: list[Optimizer]
 ) -> None:
     config = compose("actor.optim.optimizer_impl=counted_impl")
@@ -67,7 +37,7 @@ def test_b21_instantiating_the_default_config_builds_nothing(
 
 
 @pytest.mark.parametrize("target", ["torch.optim.SGD", "builtins.print"])
-def test_b21_kin_no_target_inside_the_further_arguments(
+def test_B21_kin_no_target_inside_the_further_arguments(
     compose: Compose, module: nn.Module, target: str
 ) -> None:
     extra = f"{{foreach: {{_target_: {target}}}}}"
@@ -75,6 +45,6 @@ def test_b21_kin_no_target_inside_the_further_arguments(
     config = compose(yaml=yaml)
     with pytest.raises(InstantiationException, match="_target_ is refused here"):
         hydra.utils.instantiate(config)
-    text = refused(module, config.actor.optim)
+    text = str(refused(module, config.actor.optim))
     assert "_target_ is refused here" in text
     assert text.endswith("@ actor.optim.override_optimizer_config.foreach")

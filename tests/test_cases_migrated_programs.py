@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
-BASE = """\
-defaults:
-  - optim@actor.optim: adamw
-  - optim@critic.optim: adamw
-  - _self_
-"""
+from case_helpers import BASE, Run, write
+
 APP = """\
 import hydra
 import optim_hydra
@@ -41,9 +35,7 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def app(tmp_path: Path) -> Path:
-    (tmp_path / "app.py").write_text(APP)
-    (tmp_path / "config.yaml").write_text(BASE)
-    return tmp_path
+    return write(tmp_path, app_py=APP, config_yaml=BASE)
 
 
 def warned(done: subprocess.CompletedProcess[str]) -> list[str]:
@@ -55,7 +47,7 @@ def warned(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("prefix", ["", "+", "++"])
-def test_b98_on_a_command_line(run_python: Run, app: Path, prefix: str) -> None:
+def test_B98_on_a_command_line(run_python: Run, app: Path, prefix: str) -> None:
     done = run_python("app.py", f"{prefix}actor.optim.warmup_steps_ratio=0.1")
     assert warned(done) == ["actor.optim.warmup_steps_ratio"]
     assert "lr_warmup_steps_ratio" in done.stderr
@@ -68,7 +60,7 @@ def test_b98_on_a_command_line(run_python: Run, app: Path, prefix: str) -> None:
     assert overrides.strip("-+ \n") == "actor.optim.lr_warmup_steps_ratio=0.1"
 
 
-def test_b98_kin_shown_config(run_python: Run, app: Path) -> None:
+def test_B98_kin_shown_config(run_python: Run, app: Path) -> None:
     done = run_python(
         "app.py", "--cfg", "job", "critic.optim.warmup_style=cosine", cwd=app
     )
@@ -77,7 +69,7 @@ def test_b98_kin_shown_config(run_python: Run, app: Path) -> None:
     assert "warmup_style" not in done.stdout
 
 
-def test_b98_kin_sweep(run_python: Run, app: Path) -> None:
+def test_B98_kin_sweep(run_python: Run, app: Path) -> None:
     sweep = ["actor.optim.warmup_steps_ratio=0.1,0.05", "hydra.sweep.dir=jobs"]
     done = run_python("app.py", "-m", *sweep)
     assert warned(done) == ["actor.optim.warmup_steps_ratio"]
@@ -86,14 +78,14 @@ def test_b98_kin_sweep(run_python: Run, app: Path) -> None:
     assert "lr_warmup_steps_ratio: 0.05\n" in saved[1]
 
 
-def test_b98_kin_stock_hydra(run_python: Run, app: Path) -> None:
+def test_B98_kin_stock_hydra(run_python: Run, app: Path) -> None:
     (app / "app.py").write_text(APP.replace("@optim_hydra.main", "@hydra.main"))
     done = run_python("app.py", "+actor.optim.warmup_steps_ratio=0.1")
     assert warned(done) == ["actor.optim.warmup_steps_ratio"]
     assert done.stdout.count("actor 0.000500") == 3
 
 
-def test_b101_default_filters(run_python: Run, app: Path) -> None:
+def test_B101_default_filters(run_python: Run, app: Path) -> None:
     parts = {"actor": 0.1, "critic": 0.2}
     text = BASE + "".join(
         f"{part}: {{optim: {{warmup_steps_ratio: {ratio},"
@@ -108,7 +100,7 @@ def test_b101_default_filters(run_python: Run, app: Path) -> None:
     assert done.stdout.count("critic 0.000250") == 3
 
 
-def test_b101_kin_untyped_nodes(run_python: Run) -> None:
+def test_B101_kin_untyped_nodes(run_python: Run) -> None:
     program = """\
 from omegaconf import OmegaConf
 from torch import nn

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from torch import nn
 
+from case_helpers import OLD, Compose, exact, rates, yaml_of
 from optim_hydra import (
     ConfigError,
     build_lr_scheduler,
@@ -19,24 +20,8 @@ from optim_hydra import (
 )
 from optim_hydra.migration import RENAMED_KEYS
 
-Compose = Callable[..., DictConfig]
-OLD = "actor.optim.warmup_steps_ratio"
 TOTAL = "actor.optim.total_training_steps=100"
 REMOVED_IN = RENAMED_KEYS["warmup_steps_ratio"].removed_in
-
-
-def rate(module: nn.Module, config: DictConfig, steps: int) -> float:
-    """Return the rate after so many schedule steps."""
-    optimizer = build_optimizer(module, config.actor.optim)
-    scheduler = build_lr_scheduler(optimizer, config.actor.optim)
-    for _ in range(steps):
-        optimizer.step()
-        scheduler.step()
-    return float(optimizer.param_groups[0]["lr"])
-
-
-def yaml_of(text: str) -> str:
-    return f"actor:\n  optim: {{{text}}}\n"
 
 
 @pytest.mark.parametrize(
@@ -48,12 +33,12 @@ def yaml_of(text: str) -> str:
         ([], yaml_of("warmup_steps_ratio: 0.1, total_training_steps: 100")),
     ],
 )
-def test_b98_renamed_warmup_key(
+def test_B98_renamed_warmup_key(
     compose: Compose, module: nn.Module, overrides: list[str], yaml: str
 ) -> None:
     with pytest.warns(FutureWarning) as caught:
         config = compose(*overrides, yaml=yaml)
-    assert rate(module, config, 5) == pytest.approx(5e-4, rel=1e-12)
+    assert rates(module, config, 5) == exact(5e-4)
     (warning,) = caught
     for word in (f"{OLD} is now lr_warmup_steps_ratio", f"removed in {REMOVED_IN}"):
         assert word in str(warning.message)
@@ -61,7 +46,7 @@ def test_b98_renamed_warmup_key(
     assert "warmup_steps_ratio" not in config.actor.optim
 
 
-def test_b98_kin_every_renamed_key(compose: Compose) -> None:
+def test_B98_kin_every_renamed_key(compose: Compose) -> None:
     values = {"lr_scheduler_type": "cosine", "clip_grad": 0.5}
     for old, renamed in RENAMED_KEYS.items():
         value = values.get(renamed.new, 0.25)
@@ -71,7 +56,7 @@ def test_b98_kin_every_renamed_key(compose: Compose) -> None:
         assert config.critic.optim[renamed.new] == value
 
 
-def test_b98_kin_command_line_wins_over_the_file(compose: Compose) -> None:
+def test_B98_kin_command_line_wins_over_the_file(compose: Compose) -> None:
     with pytest.warns(FutureWarning) as caught:
         config = compose(f"{OLD}=0.2", yaml=yaml_of("lr_warmup_steps_ratio: 0.1"))
     assert (len(caught), config.actor.optim.lr_warmup_steps_ratio) == (1, 0.2)
@@ -83,7 +68,7 @@ def test_b98_kin_command_line_wins_over_the_file(compose: Compose) -> None:
     assert (len(caught), config.actor.optim.lr_warmup_steps_ratio) == (1, 0.3)
 
 
-def test_b98_kin_reference_to_another_file(compose: Compose) -> None:
+def test_B98_kin_reference_to_another_file(compose: Compose) -> None:
     mine = "defaults: [adamw, _self_]\nwarmup_steps_ratio: ${ratio}\n"
     files = {"optim/mine.yaml": mine}
     with pytest.warns(FutureWarning) as caught:
@@ -92,7 +77,7 @@ def test_b98_kin_reference_to_another_file(compose: Compose) -> None:
 
 
 @pytest.mark.parametrize("how", ["override", "file", "node"])
-def test_b98_kin_both_keys_in_one_layer(compose: Compose, how: str) -> None:
+def test_B98_kin_both_keys_in_one_layer(compose: Compose, how: str) -> None:
     new = "actor.optim.lr_warmup_steps_ratio"
     both = "warmup_steps_ratio: 0.1, lr_warmup_steps_ratio: 0.2"
     actions = {
@@ -110,18 +95,18 @@ def test_b98_kin_both_keys_in_one_layer(compose: Compose, how: str) -> None:
     assert config.actor.optim.lr_warmup_steps_ratio == 0.2
 
 
-def test_b100_renamed_schedule(compose: Compose, module: nn.Module) -> None:
+def test_B100_renamed_schedule(compose: Compose, module: nn.Module) -> None:
     text = "total_training_steps: 110, lr_warmup_steps: 10, min_lr_ratio: 0.1"
     with pytest.warns(FutureWarning) as caught:
         config = compose(yaml=yaml_of(f"warmup_style: cosine, {text}"))
-    assert rate(module, config, 60) == pytest.approx(5.5e-4, rel=1e-12)
+    assert rates(module, config, 60) == exact(5.5e-4)
     assert len(caught) == 1
     assert config.actor.optim.lr_scheduler_type == "cosine"
 
 
 @pytest.mark.parametrize("old", ["warmup_style", "lr_scheduler"])
 @pytest.mark.parametrize("how", ["override", "file", "node"])
-def test_b100_wrong_value_of_the_old_key(
+def test_B100_wrong_value_of_the_old_key(
     compose: Compose, module: nn.Module, how: str, old: str
 ) -> None:
     yaml = yaml_of(f"{old}: cosin")
@@ -144,7 +129,7 @@ def test_b100_wrong_value_of_the_old_key(
     ("old", "value"), [("warmup_steps_ratio", 7), ("grad_clip", -1)]
 )
 @pytest.mark.parametrize("how", ["override", "file"])
-def test_b100_kin_range_of_the_old_key(
+def test_B100_kin_range_of_the_old_key(
     compose: Compose, module: nn.Module, how: str, old: str, value: int
 ) -> None:
     override = [f"actor.optim.{old}={value}"] if how == "override" else []
@@ -156,7 +141,7 @@ def test_b100_kin_range_of_the_old_key(
     assert f"actor.optim.{old}" in str(caught.value)
 
 
-def test_b100_kin_the_new_name_is_not_called_old(
+def test_B100_kin_the_new_name_is_not_called_old(
     compose: Compose, module: nn.Module
 ) -> None:
     with pytest.warns(FutureWarning):
@@ -173,7 +158,7 @@ BOTH = {
 }
 
 
-def test_b101_one_warning_for_each_place(compose: Compose, module: nn.Module) -> None:
+def test_B101_one_warning_for_each_place(compose: Compose, module: nn.Module) -> None:
     stored = OmegaConf.create(BOTH)
     composed = OmegaConf.to_yaml(stored)
     for make in (lambda: stored, lambda: compose(yaml=composed)):
@@ -194,7 +179,7 @@ def test_b101_one_warning_for_each_place(compose: Compose, module: nn.Module) ->
 
 
 @pytest.mark.parametrize("rank", ["1", "7"])
-def test_b101_kin_other_ranks_are_silent(
+def test_B101_kin_other_ranks_are_silent(
     monkeypatch: pytest.MonkeyPatch, rank: str
 ) -> None:
     monkeypatch.setenv("RANK", rank)
@@ -217,7 +202,7 @@ DEEP = {
 
 
 @pytest.mark.parametrize("make", [OmegaConf.create, copy.deepcopy])
-def test_b108_deep_in_the_tree(make: Callable[[Any], Any]) -> None:
+def test_B108_deep_in_the_tree(make: Callable[[Any], Any]) -> None:
     config = make(DEEP)
     with pytest.warns(FutureWarning) as caught:
         migrated = migrate(config)
@@ -234,7 +219,7 @@ def test_b108_deep_in_the_tree(make: Callable[[Any], Any]) -> None:
 @pytest.mark.parametrize(
     "other", [{"warmup_steps_ratio": 0.1}, {"_target_": "x.Y", "warmup_style": "a"}]
 )
-def test_b108_kin_only_optimizer_nodes(other: dict[str, Any]) -> None:
+def test_B108_kin_only_optimizer_nodes(other: dict[str, Any]) -> None:
     config = {"data": {"warmup_steps_ratio": 0.1}, "list": [[{"optim": other}]]}
     if "_target_" in other:
         assert migrate(config) == config

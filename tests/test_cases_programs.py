@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
-CONFIG = """\
-defaults:
-  - optim@actor.optim: adamw
-  - optim@critic.optim: adamw
-  - _self_
-"""
+from case_helpers import ACTOR_BASE, BASE, Run, write
+
 APP = """\
 from pathlib import Path
 
@@ -38,17 +31,9 @@ if __name__ == "__main__":
 """
 
 
-def write(folder: Path, **files: str) -> Path:
-    """Write files, called by their names with _ for the dot."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (folder / name.replace("_", ".")).write_text(text)
-    return folder
-
-
 @pytest.fixture
 def app(tmp_path: Path) -> Path:
-    return write(tmp_path / "app", app_py=APP, config_yaml=CONFIG)
+    return write(tmp_path / "app", app_py=APP, config_yaml=BASE)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +48,7 @@ def app(tmp_path: Path) -> Path:
         ("optim@critic.optim=unknown", ["optim/unknown", "adamw", "sgd"]),
     ],
 )
-def test_b01_b04_b55_b67_b83_b85_program_ends(
+def test_B01_B04_B55_B67_B83_B85_program_ends(
     run_python: Run, app: Path, override: str, words: list[str]
 ) -> None:
     done = run_python("app.py", override, cwd=app)
@@ -75,7 +60,7 @@ def test_b01_b04_b55_b67_b83_b85_program_ends(
 
 
 @pytest.mark.parametrize("optimizer", ["Adamw", "surely_missing_pkg.AdamW"])
-def test_b13_b16_program_ends(run_python: Run, app: Path, optimizer: str) -> None:
+def test_B13_B16_program_ends(run_python: Run, app: Path, optimizer: str) -> None:
     done = run_python("app.py", f"actor.optim.optimizer={optimizer}", cwd=app)
     assert done.returncode != 0
     assert not list(app.rglob("built.txt"))
@@ -83,7 +68,7 @@ def test_b13_b16_program_ends(run_python: Run, app: Path, optimizer: str) -> Non
     assert "actor.optim.optimizer" in done.stderr
 
 
-def test_b83_kin_program_warns_of_an_orphan(run_python: Run, app: Path) -> None:
+def test_B83_kin_program_warns_of_an_orphan(run_python: Run, app: Path) -> None:
     done = run_python("app.py", "+actor.optm.lr=1", cwd=app)
     assert done.returncode == 0
     assert "started" in done.stdout
@@ -105,15 +90,14 @@ def main(config):
 if __name__ == "__main__":
     main()
 """
-ACTOR = "defaults:\n  - optim@actor.optim: adamw\n  - _self_\n"
 
 
 @pytest.mark.parametrize("program", [STOCK, STOCK.replace("@hydra", "@optim_hydra")])
-def test_b94_search_path_from_another_folder(
+def test_B94_search_path_from_another_folder(
     run_python: Run, tmp_path: Path, program: str
 ) -> None:
     app = write(tmp_path / "app", app_py=program)
-    write(app / "conf", mine_yaml=ACTOR)
+    write(app / "conf", mine_yaml=ACTOR_BASE)
     elsewhere = write(tmp_path / "elsewhere")
     override = "hydra.searchpath=[pkg://optim_hydra.conf]"
     done = run_python(str(app / "app.py"), override, cwd=elsewhere)
@@ -121,8 +105,8 @@ def test_b94_search_path_from_another_folder(
     assert done.stdout.endswith("AdamW 0.001\n")
 
 
-def test_b94_kin_composed_without_a_program(run_python: Run, tmp_path: Path) -> None:
-    conf = write(tmp_path / "conf", mine_yaml=ACTOR)
+def test_B94_kin_composed_without_a_program(run_python: Run, tmp_path: Path) -> None:
+    conf = write(tmp_path / "conf", mine_yaml=ACTOR_BASE)
     elsewhere = write(tmp_path / "elsewhere")
     program = f"""\
 import hydra, optim_hydra
@@ -136,7 +120,7 @@ with hydra.initialize_config_dir({str(conf)!r}, version_base=None):
     assert done.stdout == "AdamW 0.001\nSGD 0.01\nAdamW 0.001\n", done.stderr
 
 
-def test_b95_no_global_state_outside_of_main(run_python: Run) -> None:
+def test_B95_no_global_state_outside_of_main(run_python: Run) -> None:
     program = """\
 import sys
 from hydra.core.global_hydra import GlobalHydra
@@ -160,7 +144,7 @@ print(found, optimizer.param_groups[0]["lr"])
 
 
 @pytest.mark.parametrize("when", ["before", "inside"])
-def test_b95_inside_of_main(run_python: Run, tmp_path: Path, when: str) -> None:
+def test_B95_inside_of_main(run_python: Run, tmp_path: Path, when: str) -> None:
     imports = "import optim_hydra\nfrom optim_hydra.store import register\n"
     indented = "".join(f"    {line}\n" for line in imports.splitlines())
     program = f"""\
@@ -187,7 +171,7 @@ print(GlobalHydra.instance().is_initialized())
     assert done.stdout.endswith("True True\n0.5\nFalse\n"), done.stderr
 
 
-def test_b97_sweep_over_the_class_and_a_key_of_one(run_python: Run, app: Path) -> None:
+def test_B97_sweep_over_the_class_and_a_key_of_one(run_python: Run, app: Path) -> None:
     sweep = [
         "optim@actor.optim=adamw,sgd",
         "++actor.optim.override_optimizer_config.momentum=0.5",
@@ -203,7 +187,7 @@ def test_b97_sweep_over_the_class_and_a_key_of_one(run_python: Run, app: Path) -
     assert (jobs / "1" / "built.txt").read_text() == "SGD [0.01, 0.5]"
 
 
-def test_b97_kin_dropped_where_the_class_lacks_it(run_python: Run, app: Path) -> None:
+def test_B97_kin_dropped_where_the_class_lacks_it(run_python: Run, app: Path) -> None:
     sweep = [
         "optim@actor.optim=sgd,adam",
         "actor.optim.strict=false",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from torch import nn
 
 import optim_hydra
+from case_helpers import OLD, Compose, yaml_of
 from optim_hydra import (
     ConfigError,
     build_optimizer,
@@ -17,13 +17,6 @@ from optim_hydra import (
     migrate_overrides,
 )
 from optim_hydra.renamed_keys import RENAMED_KEYS
-
-Compose = Callable[..., DictConfig]
-OLD = "actor.optim.warmup_steps_ratio"
-
-
-def yaml_of(text: str) -> str:
-    return f"actor:\n  optim: {{{text}}}\n"
 
 
 @pytest.fixture
@@ -35,7 +28,7 @@ def removed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("removed")
-def test_b103_after_the_removal(compose: Compose, module: nn.Module) -> None:
+def test_B103_after_the_removal(compose: Compose, module: nn.Module) -> None:
     yaml = yaml_of("warmup_steps_ratio: 0.1")
     untyped = OmegaConf.create(yaml)
     said = f"warmup_steps_ratio was removed in {optim_hydra.__version__}"
@@ -56,7 +49,7 @@ def test_b103_after_the_removal(compose: Compose, module: nn.Module) -> None:
 
 
 @pytest.mark.usefixtures("removed")
-def test_b103_kin_other_old_keys_still_work() -> None:
+def test_B103_kin_other_old_keys_still_work() -> None:
     with pytest.warns(FutureWarning):
         found = migrate_overrides(["critic.optim.warmup_style=cosine"])
     assert found == ["critic.optim.lr_scheduler_type=cosine"]
@@ -75,7 +68,7 @@ MIN_LR = "lr_scheduler_type: cosine, total_training_steps: 100, min_lr"
         ("lr: 1e-3", ["+actor.optim.lr=1e-3", "+actor.optim.min_lr=1e-5"], "0.01"),
     ],
 )
-def test_b107_rename_with_another_meaning(
+def test_B107_rename_with_another_meaning(
     compose: Compose, yaml: str, overrides: list[str], share: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -93,7 +86,7 @@ def test_b107_rename_with_another_meaning(
     ],
 )
 @pytest.mark.parametrize("how", ["file", "node"])
-def test_b107_kin_keys_of_other_libraries(
+def test_B107_kin_keys_of_other_libraries(
     compose: Compose, how: str, text: str, said: str
 ) -> None:
     yaml = yaml_of(text)
@@ -108,7 +101,7 @@ def test_b107_kin_keys_of_other_libraries(
     assert str(caught.value).endswith(f"@ actor.optim.{key}")
 
 
-def test_b107_kin_lr_from_the_group(compose: Compose) -> None:
+def test_B107_kin_lr_from_the_group(compose: Compose) -> None:
     for action in (
         lambda: compose("+actor.optim.min_lr=1e-5"),
         lambda: compose(yaml=yaml_of("min_lr: 1e-5")),

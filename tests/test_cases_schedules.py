@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from math import cos, pi
-from typing import Any
 
 import pytest
-from omegaconf import DictConfig
 from torch import nn
 
-from optim_hydra import ConfigError, build_lr_scheduler, build_optimizer
+from case_helpers import COSINE, Compose, exact, rates, refused_rates
 
-Compose = Callable[..., DictConfig]
-COSINE = """\
-actor:
-  optim:
-    lr: 1e-3
-    lr_scheduler_type: cosine
-    lr_warmup_steps: 10
-    total_training_steps: 110
-    min_lr_ratio: 0.1
-"""
 RATIO = """\
 actor:
   optim:
@@ -32,31 +19,7 @@ actor:
 """
 
 
-def rates(
-    module: nn.Module, config: DictConfig, *steps: int, total: int | None = None
-) -> list[float]:
-    """Return lr(k) for each k: the rate after k schedule steps."""
-    optimizer = build_optimizer(module, config.actor.optim)
-    scheduler = build_lr_scheduler(optimizer, config.actor.optim, total)
-    found = [optimizer.param_groups[0]["lr"]]
-    for _ in range(max(steps)):
-        optimizer.step()
-        scheduler.step()
-        found.append(optimizer.param_groups[0]["lr"])
-    return [found[step] for step in steps]
-
-
-def refused(module: nn.Module, config: DictConfig) -> str:
-    with pytest.raises(ConfigError) as caught:
-        rates(module, config, 0)
-    return str(caught.value)
-
-
-def exact(*values: float) -> Any:
-    return pytest.approx(values, rel=1e-12, abs=1e-18)
-
-
-def test_b50_warmup_starts_at_zero(compose: Compose, module: nn.Module) -> None:
+def test_B50_warmup_starts_at_zero(compose: Compose, module: nn.Module) -> None:
     yaml = """\
 actor:
   optim:
@@ -78,7 +41,7 @@ actor:
         ("actor.optim.lr_warmup_steps=1", (0, 1e-3, 1e-3, 1e-3)),
     ],
 )
-def test_b50_kin_the_start_is_configurable(
+def test_B50_kin_the_start_is_configurable(
     compose: Compose, module: nn.Module, override: str, expected: tuple[float, ...]
 ) -> None:
     warmup = "actor.optim.lr_warmup_steps=10"
@@ -86,7 +49,7 @@ def test_b50_kin_the_start_is_configurable(
     assert rates(module, compose(*overrides), 0, 1, 9, 10) == exact(*expected)
 
 
-def test_b51_cosine_ends_at_the_floor(compose: Compose, module: nn.Module) -> None:
+def test_B51_cosine_ends_at_the_floor(compose: Compose, module: nn.Module) -> None:
     found = rates(module, compose(yaml=COSINE), 0, 5, 10, 35, 60, 85, 110)
     at_35 = 1e-3 * (0.1 + 0.9 * (1 + cos(pi / 4)) / 2)
     at_85 = 1e-3 * (0.1 + 0.9 * (1 - cos(pi / 4)) / 2)
@@ -95,13 +58,13 @@ def test_b51_cosine_ends_at_the_floor(compose: Compose, module: nn.Module) -> No
 
 
 @pytest.mark.parametrize("floor", ["null", "0", "0.0"])
-def test_b51_without_a_floor(compose: Compose, module: nn.Module, floor: str) -> None:
+def test_B51_without_a_floor(compose: Compose, module: nn.Module, floor: str) -> None:
     config = compose(f"actor.optim.min_lr_ratio={floor}", yaml=COSINE)
     assert rates(module, config, 60, 110) == exact(5e-4, 0)
 
 
 @pytest.mark.parametrize("name", ["linear", "wsd"])
-def test_b51_kin_other_schedules_end_at_the_floor(
+def test_B51_kin_other_schedules_end_at_the_floor(
     compose: Compose, module: nn.Module, name: str
 ) -> None:
     config = compose(f"actor.optim.lr_scheduler_type={name}", yaml=COSINE)
@@ -109,8 +72,8 @@ def test_b51_kin_other_schedules_end_at_the_floor(
     assert rates(module, config, 60, 110, 300) == exact(middle, 1e-4, 1e-4)
 
 
-def test_b52_warmup_as_steps_and_as_ratio(compose: Compose, module: nn.Module) -> None:
-    text = refused(module, compose("actor.optim.lr_warmup_steps=20", yaml=RATIO))
+def test_B52_warmup_as_steps_and_as_ratio(compose: Compose, module: nn.Module) -> None:
+    text = refused_rates(module, compose("actor.optim.lr_warmup_steps=20", yaml=RATIO))
     assert text == (
         "lr_warmup_steps=20 and lr_warmup_steps_ratio=0.1 (10 of 100 steps) disagree:"
         " set lr_warmup_steps_ratio=0 or lr_warmup_steps=-1"
@@ -123,7 +86,7 @@ def test_b52_warmup_as_steps_and_as_ratio(compose: Compose, module: nn.Module) -
 @pytest.mark.parametrize(
     ("steps", "ratio", "total"), [(29, 0.29, 100), (1, 0.05, 10), (3, 1.0, 3)]
 )
-def test_b52_kin_steps_that_agree_with_the_ratio(
+def test_B52_kin_steps_that_agree_with_the_ratio(
     compose: Compose, module: nn.Module, steps: int, ratio: float, total: int
 ) -> None:
     by_ratio = compose(f"actor.optim.lr_warmup_steps_ratio={ratio}")
@@ -140,43 +103,45 @@ def test_b52_kin_steps_that_agree_with_the_ratio(
         f"actor.optim.total_training_steps={total}",
     )
     if steps > 1:
-        assert f"({steps} of {total} steps)" in refused(module, one_more)
+        assert f"({steps} of {total} steps)" in refused_rates(module, one_more)
 
 
-def test_b53_zero_steps_are_no_warmup(compose: Compose, module: nn.Module) -> None:
+def test_B53_zero_steps_are_no_warmup(compose: Compose, module: nn.Module) -> None:
     config = compose("actor.optim.lr_warmup_steps=0", yaml=RATIO)
     assert rates(module, config, 0, 1, 5, 100) == [1e-3] * 4
 
 
 @pytest.mark.parametrize("unset", ["-1", "null"])
-def test_b53_unset_steps_take_the_ratio(
+def test_B53_unset_steps_take_the_ratio(
     compose: Compose, module: nn.Module, unset: str
 ) -> None:
     config = compose(f"actor.optim.lr_warmup_steps={unset}", yaml=RATIO)
     assert rates(module, config, 0, 5, 10) == exact(0, 5e-4, 1e-3)
 
 
-def test_b53_kin_zero_needs_no_total(compose: Compose, module: nn.Module) -> None:
+def test_B53_kin_zero_needs_no_total(compose: Compose, module: nn.Module) -> None:
     config = compose(
         "actor.optim.lr_warmup_steps=0", "actor.optim.lr_warmup_steps_ratio=0.1"
     )
     assert rates(module, config, 0, 3) == [1e-3, 1e-3]
-    assert "-2" in refused(module, compose("actor.optim.lr_warmup_steps=-2"))
+    assert "-2" in refused_rates(module, compose("actor.optim.lr_warmup_steps=-2"))
 
 
-def test_b55_ratio_out_of_range(compose: Compose, module: nn.Module) -> None:
+def test_B55_ratio_out_of_range(compose: Compose, module: nn.Module) -> None:
     total = "actor.optim.total_training_steps=100"
-    text = refused(module, compose("actor.optim.lr_warmup_steps_ratio=10", total))
+    text = refused_rates(module, compose("actor.optim.lr_warmup_steps_ratio=10", total))
     assert text == (
         "10.0 is not a float in [0, 1]: a number of steps goes into lr_warmup_steps"
         " @ actor.optim.lr_warmup_steps_ratio"
     )
-    text = refused(module, compose("actor.optim.lr_warmup_steps_ratio=-0.1", total))
+    text = refused_rates(
+        module, compose("actor.optim.lr_warmup_steps_ratio=-0.1", total)
+    )
     expected = "-0.1 is not a float in [0, 1] @ actor.optim.lr_warmup_steps_ratio"
     assert text == expected
 
 
-def test_b55_large_ratio_is_logged(
+def test_B55_large_ratio_is_logged(
     compose: Compose, module: nn.Module, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "optim_hydra")
@@ -190,7 +155,7 @@ def test_b55_large_ratio_is_logged(
 
 
 @pytest.mark.parametrize(("ratio", "is_logged"), [(0.5, False), (0.51, True)])
-def test_b55_kin_from_which_ratio_on(
+def test_B55_kin_from_which_ratio_on(
     compose: Compose,
     module: nn.Module,
     caplog: pytest.LogCaptureFixture,
@@ -206,9 +171,9 @@ def test_b55_kin_from_which_ratio_on(
     "key", ["min_lr_ratio", "lr_warmup_init_ratio", "lr_decay_steps_ratio"]
 )
 @pytest.mark.parametrize("value", ["1.01", "-0.1", "nan"])
-def test_b55_kin_every_ratio_has_the_range(
+def test_B55_kin_every_ratio_has_the_range(
     compose: Compose, module: nn.Module, key: str, value: str
 ) -> None:
-    text = refused(module, compose(f"actor.optim.{key}={value}"))
+    text = refused_rates(module, compose(f"actor.optim.{key}={value}"))
     assert f"{value} is not a float in [0, 1]" in text
     assert f"@ actor.optim.{key}" in text

@@ -2,60 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hydra.errors import HydraException
-from omegaconf import DictConfig
 from torch import nn
 
-from optim_hydra import ConfigError, build_lr_scheduler, build_optimizer
-
-Compose = Callable[..., DictConfig]
-COSINE = """\
-actor:
-  optim:
-    lr: 1e-3
-    lr_scheduler_type: cosine
-    lr_warmup_steps: 10
-    total_training_steps: 110
-    min_lr_ratio: 0.1
-"""
+from case_helpers import COSINE, Compose, exact, rates, refused_rates
+from optim_hydra import ConfigError, build_optimizer
 
 
-def rates(
-    module: nn.Module, config: DictConfig, *steps: int, total: int | None = None
-) -> list[float]:
-    """Return lr(k) for each k: the rate after k schedule steps."""
-    optimizer = build_optimizer(module, config.actor.optim)
-    scheduler = build_lr_scheduler(optimizer, config.actor.optim, total)
-    found = [optimizer.param_groups[0]["lr"]]
-    for _ in range(max(steps)):
-        optimizer.step()
-        scheduler.step()
-        found.append(optimizer.param_groups[0]["lr"])
-    return [found[step] for step in steps]
-
-
-def refused(module: nn.Module, config: DictConfig, **given: Any) -> str:
-    with pytest.raises(ConfigError) as caught:
-        rates(module, config, 0, **given)
-    return str(caught.value)
-
-
-def exact(*values: float) -> Any:
-    return pytest.approx(values, rel=1e-12, abs=1e-18)
-
-
-def test_b60_cosine_stays_at_the_floor(compose: Compose, module: nn.Module) -> None:
+def test_B60_cosine_stays_at_the_floor(compose: Compose, module: nn.Module) -> None:
     found = rates(module, compose(yaml=COSINE), 110, 111, 120, 500)
     assert found == exact(1e-4, 1e-4, 1e-4, 1e-4)
     assert len(set(found)) == 1
 
 
 @pytest.mark.parametrize("num_cycles", [0.25, 1.0, 1.5])
-def test_b60_kin_other_cycles_stay_where_they_end(
+def test_B60_kin_other_cycles_stay_where_they_end(
     compose: Compose, module: nn.Module, num_cycles: float
 ) -> None:
     config = compose(f"actor.optim.num_cycles={num_cycles}", yaml=COSINE)
@@ -64,7 +28,7 @@ def test_b60_kin_other_cycles_stay_where_they_end(
 
 
 @pytest.mark.parametrize("name", ["linear", "wsd"])
-def test_b60_kin_other_schedules_stay_at_the_floor(
+def test_B60_kin_other_schedules_stay_at_the_floor(
     compose: Compose, module: nn.Module, name: str
 ) -> None:
     config = compose(
@@ -75,47 +39,47 @@ def test_b60_kin_other_schedules_stay_at_the_floor(
     assert rates(module, config, 110, 111, 120, 500) == exact(0, 0, 0, 0)
 
 
-def test_b61_decay_without_a_total(compose: Compose, module: nn.Module) -> None:
+def test_B61_decay_without_a_total(compose: Compose, module: nn.Module) -> None:
     yaml = "actor:\n  optim:\n    lr_scheduler_type: cosine\n"
-    text = refused(module, compose(yaml=yaml))
+    text = refused_rates(module, compose(yaml=yaml))
     assert "cosine" in text
     assert text.endswith("@ actor.optim.total_training_steps")
     assert rates(module, compose(yaml=yaml), 0, 5, total=10) == exact(1e-3, 5e-4)
 
 
-def test_b61_ratio_without_a_total(compose: Compose, module: nn.Module) -> None:
-    text = refused(module, compose("actor.optim.lr_warmup_steps_ratio=0.1"))
+def test_B61_ratio_without_a_total(compose: Compose, module: nn.Module) -> None:
+    text = refused_rates(module, compose("actor.optim.lr_warmup_steps_ratio=0.1"))
     assert "lr_warmup_steps_ratio=0.1" in text
     assert text.endswith("@ actor.optim.total_training_steps")
 
 
-def test_b61_steps_need_no_total(compose: Compose, module: nn.Module) -> None:
+def test_B61_steps_need_no_total(compose: Compose, module: nn.Module) -> None:
     config = compose("actor.optim.lr_warmup_steps=10")
     assert rates(module, config, 0, 5, 10, 1000) == exact(0, 5e-4, 1e-3, 1e-3)
 
 
 @pytest.mark.parametrize("name", ["linear", "wsd"])
-def test_b61_kin_other_schedules(
+def test_B61_kin_other_schedules(
     compose: Compose, module: nn.Module, name: str
 ) -> None:
-    text = refused(module, compose(f"actor.optim.lr_scheduler_type={name}"))
+    text = refused_rates(module, compose(f"actor.optim.lr_scheduler_type={name}"))
     assert name in text
     assert text.endswith("@ actor.optim.total_training_steps")
 
 
-def test_b61_kin_more_warmup_than_steps(compose: Compose, module: nn.Module) -> None:
+def test_B61_kin_more_warmup_than_steps(compose: Compose, module: nn.Module) -> None:
     config = compose("actor.optim.lr_warmup_steps=11")
-    text = refused(module, config, total=10)
+    text = refused_rates(module, config, total=10)
     assert "lr_warmup_steps=11" in text
     assert "total_training_steps=10" in text
     assert rates(module, config, 0, total=11) == [0.0]
 
 
 @pytest.mark.parametrize("total", [0, -5, 10.5, True])
-def test_b61_kin_no_total_from_the_trainer(
+def test_B61_kin_no_total_from_the_trainer(
     compose: Compose, module: nn.Module, total: Any
 ) -> None:
-    text = refused(module, compose(), total=total)
+    text = refused_rates(module, compose(), total=total)
     assert f"{total} is not" in text
     assert text.endswith("@ actor.optim.total_training_steps")
 
@@ -128,7 +92,7 @@ ABSOLUTE = [
 
 
 @pytest.mark.parametrize("prefix", ["+", "++", ""])
-def test_b67_absolute_floor(compose: Compose, prefix: str) -> None:
+def test_B67_absolute_floor(compose: Compose, prefix: str) -> None:
     with pytest.raises(ConfigError) as caught:
         compose(f"{prefix}actor.optim.min_lr=1e-4", *ABSOLUTE)
     assert "write min_lr_ratio, a share of lr (0.1 here)" in str(caught.value)
@@ -136,23 +100,25 @@ def test_b67_absolute_floor(compose: Compose, prefix: str) -> None:
 
 
 @pytest.mark.parametrize("ratio", ["1.5", "-0.1"])
-def test_b67_floor_out_of_range(
+def test_B67_floor_out_of_range(
     compose: Compose, module: nn.Module, ratio: str
 ) -> None:
-    text = refused(module, compose(f"actor.optim.min_lr_ratio={ratio}", *ABSOLUTE))
+    text = refused_rates(
+        module, compose(f"actor.optim.min_lr_ratio={ratio}", *ABSOLUTE)
+    )
     assert f"{ratio} is not a float in [0, 1]" in text
     assert "actor.optim.min_lr_ratio" in text
 
 
 @pytest.mark.parametrize(("key", "new"), [("lr_min", "min_lr_ratio")])
-def test_b67_kin_other_names_of_the_floor(compose: Compose, key: str, new: str) -> None:
+def test_B67_kin_other_names_of_the_floor(compose: Compose, key: str, new: str) -> None:
     with pytest.raises(ConfigError) as caught:
         compose(f"+actor.optim.{key}=2e-5", *ABSOLUTE)
     assert f"write {new}, a share of lr (0.02 here)" in str(caught.value)
     assert str(caught.value).endswith(f"@ actor.optim.{key}")
 
 
-def test_b67_kin_untyped_node_and_unknown_name(
+def test_B67_kin_untyped_node_and_unknown_name(
     compose: Compose, module: nn.Module
 ) -> None:
     with pytest.raises(ConfigError) as caught:

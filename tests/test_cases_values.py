@@ -2,49 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 import yaml
-from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf import OmegaConf
 from torch import nn
 
+from case_helpers import REFUSED, Compose, exact, group_of, node, rates, told
 from optim_hydra import (
     ActorCriticConfig,
     ConfigError,
     OptimConfig,
-    build_lr_scheduler,
     build_optimizer,
 )
 
-Compose = Callable[..., DictConfig]
-REFUSED = (HydraException, OmegaConfBaseException, ConfigError)
 
-
-def told(error: BaseException | None) -> str:
-    """Return what an error and its causes say, in small letters."""
-    texts = []
-    while error is not None:
-        texts.append(str(error))
-        error = error.__cause__ or error.__context__
-    return "\n".join(texts).lower()
-
-
-def group_of(module: nn.Module, node: Any) -> dict[str, Any]:
-    return build_optimizer(module, node).param_groups[0]
-
-
-def node(**items: Any) -> DictConfig:
-    """Return an untyped node, as from a program that knows nothing of the schema."""
-    return OmegaConf.create({"actor": {"optim": items}}).actor.optim
-
-
-def test_b01_scientific_notation_from_any_loader(module: nn.Module) -> None:
+def test_B01_scientific_notation_from_any_loader(module: nn.Module) -> None:
     text = 'actor:\n  optim:\n    lr: 1e-4\n    weight_decay: "5e-2"\n'
     loaded = yaml.safe_load(text)
     assert loaded["actor"]["optim"]["lr"] == "1e-4"
@@ -55,7 +29,7 @@ def test_b01_scientific_notation_from_any_loader(module: nn.Module) -> None:
     assert (group["lr"], group["weight_decay"]) == (1e-4, 0.05)
 
 
-def test_b01_text_that_is_no_number(compose: Compose, module: nn.Module) -> None:
+def test_B01_text_that_is_no_number(compose: Compose, module: nn.Module) -> None:
     loaded = yaml.safe_load("actor:\n  optim:\n    lr: 'abc'\n")
     for action in (
         lambda: OmegaConf.merge(ActorCriticConfig, loaded),
@@ -73,7 +47,7 @@ def test_b01_text_that_is_no_number(compose: Compose, module: nn.Module) -> None
     "key",
     ["lr", "weight_decay", "eps", "min_lr_ratio", "lr_warmup_steps_ratio"],
 )
-def test_b01_kin_every_float_field_reads_numeric_text(key: str) -> None:
+def test_B01_kin_every_float_field_reads_numeric_text(key: str) -> None:
     assert getattr(OptimConfig(**{key: "2e-1"}), key) == 0.2
     merged = OmegaConf.merge(OptimConfig, {key: "2e-1"})
     assert type(merged[key]) is float
@@ -83,7 +57,7 @@ def test_b01_kin_every_float_field_reads_numeric_text(key: str) -> None:
     assert str(caught.value) == f"'2e-1x' is not a float @ {key}"
 
 
-def test_b01_kin_numeric_text_in_the_further_arguments(module: nn.Module) -> None:
+def test_B01_kin_numeric_text_in_the_further_arguments(module: nn.Module) -> None:
     extra = {"momentum": "9e-1"}
     sgd = node(optimizer="SGD", lr="1e-2", override_optimizer_config=extra)
     group = group_of(module, sgd)
@@ -92,7 +66,7 @@ def test_b01_kin_numeric_text_in_the_further_arguments(module: nn.Module) -> Non
 
 
 @pytest.mark.parametrize("value", [".inf", "-.inf", ".nan", "-1e-3", "true", "[1e-3]"])
-def test_b01_kin_not_a_learning_rate(
+def test_B01_kin_not_a_learning_rate(
     compose: Compose, module: nn.Module, value: str
 ) -> None:
     with pytest.raises(REFUSED) as caught:
@@ -109,7 +83,7 @@ def test_b01_kin_not_a_learning_rate(
         ("lr", "write a number, or ??? for one that must be given"),
     ],
 )
-def test_b08_null_where_a_number_is_due(
+def test_B08_null_where_a_number_is_due(
     compose: Compose, module: nn.Module, key: str, hint: str
 ) -> None:
     with pytest.raises(REFUSED) as caught:
@@ -126,22 +100,17 @@ def test_b08_null_where_a_number_is_due(
     assert str(caught.value) == expected
 
 
-def test_b08_null_floor_is_zero(compose: Compose, module: nn.Module) -> None:
+def test_B08_null_floor_is_zero(compose: Compose, module: nn.Module) -> None:
     config = compose(
         "actor.optim.min_lr_ratio=null",
         "actor.optim.lr_scheduler_type=cosine",
         "actor.optim.total_training_steps=4",
     )
-    optimizer = build_optimizer(module, config.actor.optim)
-    scheduler = build_lr_scheduler(optimizer, config.actor.optim)
-    for _ in range(4):
-        optimizer.step()
-        scheduler.step()
-    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.0, abs=1e-18)
+    assert rates(module, config, 4) == exact(0)
 
 
 @pytest.mark.parametrize("how", ["override", "file", "python"])
-def test_b08_null_further_arguments_are_none(
+def test_B08_null_further_arguments_are_none(
     compose: Compose, module: nn.Module, how: str
 ) -> None:
     null = {
@@ -164,7 +133,7 @@ COUNTS = ["lr_warmup_steps", "total_training_steps"]
 
 @pytest.mark.parametrize("key", COUNTS)
 @pytest.mark.parametrize("value", ["1e3", "10.0", "10.5", "True"])
-def test_b09_a_count_that_is_not_written_as_one(
+def test_B09_a_count_that_is_not_written_as_one(
     compose: Compose, key: str, value: str
 ) -> None:
     for action in (
@@ -178,7 +147,7 @@ def test_b09_a_count_that_is_not_written_as_one(
 
 
 @pytest.mark.parametrize("key", COUNTS)
-def test_b09_underscores_in_a_count(compose: Compose, key: str) -> None:
+def test_B09_underscores_in_a_count(compose: Compose, key: str) -> None:
     for config in (
         compose(f"actor.optim.{key}=1_000"),
         compose(yaml=f"actor: {{optim: {{{key}: 1_000}}}}\n"),
@@ -188,7 +157,7 @@ def test_b09_underscores_in_a_count(compose: Compose, key: str) -> None:
 
 
 @pytest.mark.parametrize("key", COUNTS)
-def test_b09_kin_counts_from_python(key: str) -> None:
+def test_B09_kin_counts_from_python(key: str) -> None:
     for value in (1000, 1e3, 1000.0, "1000", np.int64(1000)):
         count = getattr(OptimConfig(**{key: value}), key)
         assert (count, type(count)) == (1000, int)
@@ -197,7 +166,7 @@ def test_b09_kin_counts_from_python(key: str) -> None:
             OptimConfig(**{key: value})
 
 
-def test_b11_numpy_scalar_becomes_a_float(module: nn.Module) -> None:
+def test_B11_numpy_scalar_becomes_a_float(module: nn.Module) -> None:
     optim = OptimConfig(lr=np.float64(1e-3))
     assert (optim.lr, type(optim.lr)) == (1e-3, float)
     for config in (optim, {"lr": np.float64(1e-3)}):
@@ -205,7 +174,7 @@ def test_b11_numpy_scalar_becomes_a_float(module: nn.Module) -> None:
         assert (saved["lr"], type(saved["lr"])) == (1e-3, float)
 
 
-def test_b11_tensor_is_refused(module: nn.Module) -> None:
+def test_B11_tensor_is_refused(module: nn.Module) -> None:
     for action in (
         lambda: OptimConfig(lr=torch.tensor(1e-3)),
         lambda: build_optimizer(module, {"lr": torch.tensor(1e-3)}),
@@ -215,7 +184,7 @@ def test_b11_tensor_is_refused(module: nn.Module) -> None:
         assert str(caught.value) == "a Tensor is not a float @ lr"
 
 
-def test_b11_kin_numpy_elsewhere(module: nn.Module) -> None:
+def test_B11_kin_numpy_elsewhere(module: nn.Module) -> None:
     optim = OptimConfig(
         betas=(np.float64(0.9), np.float32(0.5)),
         override_optimizer_config={"eps": np.float64(1e-6)},
