@@ -14,7 +14,7 @@ from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from optim_hydra.declared import DECLARED, Declared
 from optim_hydra.errors import MigrationError
@@ -104,14 +104,21 @@ def _run_job(task: TaskFunction, config: DictConfig, declared: Declared) -> Any:
     here are the module's own objects at hand.
     """
     DECLARED.adopt(declared)
-    if HydraConfig.initialized():
-        check_mounts(config, HydraConfig.get().overrides.task)
+    overrides = _typed() if HydraConfig.initialized() else []
+    check_mounts(config, overrides)
     validate(config)
     JOURNAL.clear()
     result = task(config)
-    for sentence in unused_nodes(config):
+    for sentence in unused_nodes(config, overrides):
         log.warning(sentence)
     return result
+
+
+def _typed() -> list[str]:
+    """Return the job's overrides as texts; what they refer to is not ours."""
+    overrides = HydraConfig.get().overrides.task
+    texts: Any = OmegaConf.to_container(overrides, resolve=False)
+    return list(map(str, texts))
 
 
 def _migrate_command_line(typed: list[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from typing import Any
 
 from optim_hydra.rules import Refused, shown, to_float
@@ -33,7 +34,7 @@ def fit_value(value: Any, argument: Argument) -> Any:
     if isinstance(default, bool):
         return _flag(value)
     if isinstance(default, (int, float)):
-        return _number(value, default)
+        return _number(value, default, _words(argument))
     if isinstance(default, tuple):
         return _items(value, argument)
     if isinstance(default, str) and not isinstance(value, str):
@@ -49,7 +50,11 @@ def _flag(value: Any) -> bool:
     raise Refused(msg)
 
 
-def _number(value: Any, default: float) -> Any:
+def _words(argument: Argument) -> set[str]:
+    return set(re.findall(r"\w+", argument.annotation)) - {"class"}
+
+
+def _number(value: Any, default: float, words: Collection[str] = ()) -> Any:
     if isinstance(value, (str, bool, tuple, list, dict)) or value is None:
         number = _from_text(value, whole=isinstance(default, int))
         if number is None:
@@ -57,12 +62,17 @@ def _number(value: Any, default: float) -> Any:
             raise Refused(msg)
         value = number
     if isinstance(value, (int, float)):
-        if math.isfinite(default) and not math.isfinite(value):
+        number = to_float(value)
+        if number is None or (math.isfinite(default) and not math.isfinite(number)):
             msg = f"{shown(value)} is not a finite number"
             raise Refused(msg)
-        if isinstance(default, int) and isinstance(value, float) and value.is_integer():
-            return int(value)
-        return float(value) if isinstance(default, float) else value
+        if isinstance(default, int) and isinstance(value, float):
+            if value.is_integer():
+                return int(value)
+            if words == {"int"}:
+                msg = f"{shown(value)} is not a whole number such as {default}"
+                raise Refused(msg)
+        return to_float(value) if isinstance(default, float) else value
     return value  # a tensor, where a class takes one
 
 
@@ -104,10 +114,10 @@ def _items(value: Any, argument: Argument) -> tuple[Any, ...]:
 
 def _by_annotation(value: Any, argument: Argument) -> Any:
     """Fit a value whose default says nothing, by the words of the annotation."""
-    words = set(re.findall(r"\w+", argument.annotation))
+    words = _words(argument)
     if value is None or "Literal" in words:
         return value
-    if "bool" in words and not words & {"str", "int", "float", "Tensor", "Any"}:
+    if "bool" in words and words <= {"bool", "None", "NoneType", "Optional", "typing"}:
         return _flag(value)
     if not isinstance(value, str) or "str" in words:
         return value

@@ -71,6 +71,8 @@ def given_by_config(optim: OptimConfig, problems: Problems) -> list[Given]:
     switches = _switches(optim.implementation)
     given += [Given(name, value, "implementation") for name, value in switches.items()]
     for name, value in extra.items():
+        if value == "???":
+            continue  # noted where the node was read
         if name in switches:
             what = f"{name} is set here and by implementation: keep one of them"
             problems.add(what, f"{EXTRA}.{name}")

@@ -126,6 +126,8 @@ def plan_node(
         given, strict, clip_grad = given_by_plain_node(node.arguments()), True, None
     else:
         optim = read_config(node, problems, allow_open=allow_open)
+        if not _has_class(node, problems):
+            return None
         target = resolve_target(optim.optimizer_impl, optim.optimizer, problems)
         given = given_by_config(optim, problems)
         strict, clip_grad = optim.strict, optim.clip_grad
@@ -134,6 +136,14 @@ def plan_node(
         return None
     arguments = plan_arguments(cls, given, problems, strict=strict)
     return Plan(cls, arguments, clip_grad)
+
+
+def _has_class(node: Node, problems: Problems) -> bool:
+    """Whether both fields that name the class have a value that can be used."""
+    keys = ("optimizer", "optimizer_impl")
+    wrong = {join_key(node.at, key) for key in keys}
+    is_open = any(node.items.get(key) == "???" for key in keys)
+    return not is_open and not wrong & {problem.key for problem in problems.found}
 
 
 def _check_protocol(

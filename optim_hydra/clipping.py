@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+import inspect
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,9 +14,12 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.hooks import RemovableHandle
 
+from optim_hydra.errors import ConfigError, Problem
+
 __all__ = ["clip_before_step", "grad_norm"]
 
 _ATTRIBUTE = "_optim_hydra_clipping"
+SPARSE = "sparse gradients can't be clipped: set clip_grad=null"
 
 
 @dataclass
@@ -23,6 +27,8 @@ class _Clipping:
     """The limit of one optimizer, and the last norm before clipping."""
 
     max_norm: float
+    closure_at: int | None
+    """Where `step` takes a closure, the optimizer itself counted."""
     norm: Tensor | None = None
     in_step: bool = False
 
@@ -35,10 +41,7 @@ def clip_before_step(optimizer: Optimizer, max_norm: float) -> None:
     """
     optimizer.register_step_pre_hook(_before_step)
     optimizer.register_step_post_hook(_after_step)
-    vars(optimizer)[_ATTRIBUTE] = _Clipping(max_norm)
-    if type(optimizer).__reduce_ex__ is object.__reduce_ex__:
-        # torch leaves hooks out of copies and pickles, and the clipping with them.
-        copyreg.pickle(type(optimizer), _reduce)
+    _remember(optimizer, max_norm)
 
 
 def grad_norm(optimizer: Optimizer) -> float | None:
@@ -68,20 +71,25 @@ def _clipping_of(optimizer: Optimizer) -> _Clipping | None:
 def _before_step(
     optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    # torch counts the optimizer itself as the first of `step`'s arguments.
-    closure = args[1] if len(args) > 1 else kwargs.get("closure")
+    clipping = _clipping_of(optimizer)
+    if clipping is None:
+        return None
+    at = clipping.closure_at
+    is_placed = at is not None and len(args) > at
+    closure = args[at] if is_placed else kwargs.get("closure")  # type: ignore[index]
     if not callable(closure):
-        _clip(optimizer)
+        _clip(optimizer, clipping)
         return None
 
     def clipped(*closure_args: Any, **closure_kwargs: Any) -> Any:
         with torch.enable_grad():
             loss = closure(*closure_args, **closure_kwargs)
-        _clip(optimizer)
+        clipping.in_step = False
+        _clip(optimizer, clipping)
         return loss
 
-    if len(args) > 1:
-        return (args[0], clipped, *args[2:]), kwargs
+    if is_placed:
+        return (*args[:at], clipped, *args[at + 1 :]), kwargs  # type: ignore[operator]
     return args, {**kwargs, "closure": clipped}
 
 
@@ -94,39 +102,53 @@ def _after_step(
         clipping.in_step = False
 
 
-def _clip(optimizer: Optimizer) -> None:
-    clipping = _clipping_of(optimizer)
-    if clipping is None:
-        return
+def _clip(optimizer: Optimizer, clipping: _Clipping) -> None:
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     # A GradScaler leaves the gradients of fused classes scaled until the step.
     grad_scale = getattr(optimizer, "grad_scale", None)
     scale = 1.0 if grad_scale is None else float(grad_scale)
-    norm = nn.utils.clip_grad_norm_(parameters, clipping.max_norm * scale) / scale
+    try:
+        norm = nn.utils.clip_grad_norm_(parameters, clipping.max_norm * scale) / scale
+    except NotImplementedError as error:
+        if not any(p.grad is not None and p.grad.is_sparse for p in parameters):
+            raise
+        raise ConfigError([Problem(SPARSE, "clip_grad", ConfigError)]) from error
     # A step that calls its base class's step comes here twice, and the second norm
     # is the clipped one.
-    if not (clipping.in_step and clipping.norm is not None and norm < clipping.norm):
+    if not clipping.in_step or norm > clipping.max_norm * 1.001:
         clipping.norm = norm
     clipping.in_step = True
 
 
-def _reduce(optimizer: Optimizer) -> tuple[Callable[..., Any], tuple[Any, ...], Any]:
+def _remember(optimizer: Optimizer, max_norm: float) -> None:
+    cls = type(optimizer)
+    names = list(inspect.signature(cls.step).parameters)
+    closure_at = names.index("closure") if "closure" in names else None
+    vars(optimizer)[_ATTRIBUTE] = _Clipping(max_norm, closure_at)
+    is_plain = cls.__reduce_ex__ is object.__reduce_ex__
+    if is_plain and cls.__reduce__ is object.__reduce__:
+        # torch leaves hooks out of copies and pickles, and the clipping with them.
+        copyreg.pickle(cls, _reduce)
+
+
+def _reduce(optimizer: Optimizer) -> Any:
+    reduced = optimizer.__reduce_ex__(2)
     clipping = _clipping_of(optimizer)
-    limit = None if clipping is None else clipping.max_norm
-    return _make_empty, (type(optimizer), limit), optimizer.__getstate__()
+    if clipping is None or isinstance(reduced, str):
+        return reduced
+    return _make_empty, (type(optimizer), clipping.max_norm), *reduced[2:]
+
+
+def _make_empty(cls: type[Optimizer], max_norm: float) -> Optimizer:
+    optimizer = cls.__new__(cls)
+    # In place of the registering calls: the state is not there yet.
+    optimizer._optimizer_step_pre_hooks = _hooks(_before_step)
+    optimizer._optimizer_step_post_hooks = _hooks(_after_step)
+    _remember(optimizer, max_norm)
+    return optimizer
 
 
 def _hooks(function: Callable[..., Any]) -> OrderedDict[int, Callable[..., Any]]:
     hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
     hooks[RemovableHandle(hooks).id] = function
     return hooks
-
-
-def _make_empty(cls: type[Optimizer], max_norm: float | None) -> Optimizer:
-    optimizer = cls.__new__(cls)
-    if max_norm is not None:
-        # In place of the registering calls: the state is not there yet.
-        optimizer._optimizer_step_pre_hooks = _hooks(_before_step)
-        optimizer._optimizer_step_post_hooks = _hooks(_after_step)
-        vars(optimizer)[_ATTRIBUTE] = _Clipping(max_norm)
-    return optimizer

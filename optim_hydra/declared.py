@@ -25,8 +25,8 @@ class NameTakenError(OptimHydraError, ValueError):
 class Declared:
     """Names and limits that a program sets; nothing here comes from a config."""
 
-    optimizers: dict[str, str] = field(default_factory=dict)
-    """Short name -> dotted path of the class."""
+    optimizers: dict[str, str | type] = field(default_factory=dict)
+    """Short name -> class, or its dotted path."""
     schedules: dict[str, Callable[..., float]] = field(default_factory=dict)
     """Value of `lr_scheduler_type` -> function."""
     arguments: dict[type, tuple[str, ...]] = field(default_factory=dict)
@@ -39,7 +39,8 @@ class Declared:
         self.optimizers.update(other.optimizers)
         self.schedules.update(other.schedules)
         self.arguments.update(other.arguments)
-        self.allowed_impls = other.allowed_impls
+        if self.allowed_impls is None:
+            self.allowed_impls = other.allowed_impls
 
 
 DECLARED = Declared()
@@ -55,12 +56,38 @@ def register_optimizer(name: str, target: str | type) -> None:
         >>> register_optimizer("plain_sgd", "torch.optim.SGD")
 
     """
-    if isinstance(target, type):
-        target = f"{target.__module__}.{target.__qualname__}"
-    known = DECLARED.optimizers.setdefault(name, target)
-    if known != target:
-        msg = f"the name {name!r} stands for {known}; {target} needs another one"
+    known = DECLARED.optimizers.get(name, target)
+    if not same_definition(known, target):
+        msg = f"the name {name!r} stands for {path_of(known)}; {path_of(target)} needs"
+        msg += " another one"
         raise NameTakenError(msg)
+    DECLARED.optimizers[name] = target
+
+
+def path_of(thing: object) -> str:
+    """Return where a class or function is defined; text is a path already."""
+    if isinstance(thing, str):
+        return thing
+    name = getattr(thing, "__qualname__", repr(thing))
+    return f"{getattr(thing, '__module__', '')}.{name}"
+
+
+def same_definition(first: object, second: object) -> bool:
+    """Whether two objects come from one place of the source.
+
+    A module that is run again or reloaded makes new objects of the same place, and a
+    script is called `__main__` when it is run.
+    """
+    if first is second:
+        return True
+    paths = [path_of(first), path_of(second)]
+    codes = [getattr(thing, "__code__", None) for thing in (first, second)]
+    files = [getattr(code, "co_filename", "") for code in codes]
+    if files[0] != files[1] or "<lambda>" in paths[0]:
+        return False
+    if any(path.startswith("__main__.") for path in paths):
+        paths = [path.rpartition(".")[2] for path in paths]
+    return paths[0] == paths[1]
 
 
 def set_allowed_impls(impls: str | Iterable[str] | None) -> None:

@@ -152,14 +152,26 @@ class ScheduledLR(LRScheduler):
         return self._rates(self.last_epoch)
 
     def _rates(self, step: int) -> list[float | Tensor]:
-        for group in self.optimizer.param_groups[len(self.base_lrs) :]:
-            self.base_lrs.append(group.setdefault("initial_lr", group["lr"]))
+        self._take_in_groups()
         factor = self.schedule.factor(step)
         return [base * factor for base in self.base_lrs]
 
+    def _take_in_groups(self) -> None:
+        for group in self.optimizer.param_groups[len(self.base_lrs) :]:
+            self.base_lrs.append(group.setdefault("initial_lr", group["lr"]))
+
+    def _is_in_charge(self) -> bool:
+        """Whether the groups have this schedule's rates, and not another one's."""
+        if self.last_epoch < 0:
+            return False
+        groups, rates = self.optimizer.param_groups, self._rates(self.last_epoch)
+        pairs = zip(groups, rates, strict=True)
+        return all(float(group["lr"]) == float(rate) for group, rate in pairs)
+
     def state_dict(self) -> dict[str, Any]:
         """Return the step and the numbers of the schedule."""
-        return {"last_epoch": self.last_epoch, **self._identity()}
+        state = {"last_epoch": self.last_epoch, "in_charge": self._is_in_charge()}
+        return {**state, **self._identity()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on at a saved step, with this run's own schedule, and set its rate.
@@ -183,9 +195,10 @@ class ScheduledLR(LRScheduler):
                 f"the saved schedule differs, this run's is used: {', '.join(changed)}"
             )
             warnings.warn(text, OptimHydraWarning, stacklevel=2)
-        # One that has not started yet leaves the rate to whoever runs now
+        # One that has not started or is done leaves the rate to whoever is in charge
         # (SequentialLR loads all of its schedules).
-        rates = self._rates(step) if step >= 0 else []
+        in_charge = step >= 0 and state_dict.get("in_charge", True)
+        rates = self._rates(step) if in_charge else []
         self.last_epoch = step
         self._step_count = step + 1
         for group, lr in zip(self.optimizer.param_groups, rates, strict=False):
@@ -196,6 +209,7 @@ class ScheduledLR(LRScheduler):
         self._last_lr = [_copied(group["lr"]) for group in self.optimizer.param_groups]
 
     def _identity(self) -> dict[str, Any]:
+        self._take_in_groups()
         schedule = self.schedule
         return {
             "lr_scheduler_type": schedule.name,

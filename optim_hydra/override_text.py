@@ -43,7 +43,7 @@ class _Override:
     def literal(self) -> str | None:
         """The value's text without quotes; None where it is null."""
         text = self.value[1:].strip("'\"")
-        return None if text == "null" else text
+        return None if text.lower() == "null" else text
 
     @property
     def new_key(self) -> str:
@@ -178,9 +178,26 @@ def _rename_in_braces(override: _Override, problems: list[Problem], where: str) 
         elif tokens[index + 1 : index + 2] == [":"] and path:
             last = token.strip()
             if path[-1] == NODE_NAME:
+                if _is_placeholder(tokens, index):
+                    _drop_pair(tokens, index)
+                    continue
                 at = ".".join([override.node, *path] if override.node else path)
                 tokens[index] = _rename_one(token, at, seen[-1], problems, where)
     return "".join(tokens)
+
+
+def _is_placeholder(tokens: list[str], index: int) -> bool:
+    """Whether a pair is an old key with a null that means "not set"."""
+    renamed = RENAMED_KEYS.get(tokens[index].strip())
+    is_null = "".join(tokens[index + 2 : index + 3]).strip().lower() == "null"
+    return renamed is not None and is_null and not renamed.null_is_a_value
+
+
+def _drop_pair(tokens: list[str], index: int) -> None:
+    """Blank a key, its value and one comma beside them."""
+    commas = [i for i in (index + 3, index - 1) if tokens[i : i + 1] == [","]]
+    for i in (index, index + 1, index + 2, *commas[:1]):
+        tokens[i] = ""
 
 
 def _rename_one(

@@ -9,14 +9,16 @@ from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+from torch.optim import Optimizer
 
 from optim_hydra.argument_values import fit_value
+from optim_hydra.clipping import SPARSE
 from optim_hydra.errors import Problems, UnknownKeyError, WrongObjectError, nearest
 from optim_hydra.needs import need_of
 from optim_hydra.node import plain
 from optim_hydra.rules import Refused
 from optim_hydra.schema import RULES
-from optim_hydra.signature import signature_of
+from optim_hydra.signature import Argument, signature_of
 
 __all__ = ["Parameters", "check_parameters", "read_parameters"]
 
@@ -82,7 +84,9 @@ def read_parameters(source: object) -> Parameters:
     if isinstance(source, nn.Module):
         name = f"the module {type(source).__name__}"
         has_sparse = any(
-            isinstance(m, (nn.Embedding, nn.EmbeddingBag)) and m.sparse
+            isinstance(m, (nn.Embedding, nn.EmbeddingBag))
+            and m.sparse
+            and m.weight.requires_grad
             for m in source.modules()
         )
         return _one_group(list(canonical_names(source)), name, has_sparse=has_sparse)
@@ -168,25 +172,31 @@ def check_parameters(
     elif need_of(cls).matrices_only:
         _check_matrices(parameters, cls, problems)
     if clips and (parameters.has_sparse or need_of(cls).protocol == "sparse_gradients"):
-        what = "sparse gradients can't be clipped: set clip_grad=null"
-        problems.add(what, "clip_grad")
+        problems.add(SPARSE, "clip_grad")
 
 
 def _check_group(
     group: dict[str, Any], where: str, cls: type, problems: Problems
 ) -> None:
-    arguments = signature_of(cls).arguments
+    arguments: dict[str, Argument] = {}
+    for base in reversed(cls.__mro__):
+        arguments |= signature_of(base).arguments if issubclass(base, Optimizer) else {}
     for key in [key for key in group if key not in _GROUP_KEYS]:
         if key not in arguments:
             near = nearest(str(key), [*arguments, *_GROUP_KEYS])
             what = (
                 f"{where} has the key {key}, which {cls.__name__} does not take{near}"
             )
+            if not near:
+                what += f"; if it reads it: declare_arguments({cls.__name__}, '{key}')"
             problems.add(what, "", UnknownKeyError)
             continue
+        if isinstance(group[key], Tensor):
+            continue  # a rate that a compiled step can read
         try:
             value = plain(group[key])
-            value = RULES[key](value) if key in RULES else value
+            if key in RULES and not isinstance(value, (list, tuple)):
+                value = RULES[key](value)
             group[key] = fit_value(value, arguments[key])
         except Refused as refused:
             problems.add(f"{where}, {key}{refused.index}: {refused}")

@@ -10,10 +10,15 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from decimal import ROUND_HALF_UP, Decimal, localcontext
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, TypeVar
 
-from optim_hydra.declared import DECLARED, NameTakenError
+from optim_hydra.declared import (
+    DECLARED,
+    NameTakenError,
+    path_of,
+    same_definition,
+)
 from optim_hydra.errors import OptimHydraError, WrongObjectError
 
 __all__ = ["SCHEDULES", "Schedule", "register_schedule", "steps_of"]
@@ -61,24 +66,16 @@ def register_schedule(name: str) -> Callable[[F], F]:
             msg = f"schedule {name!r} {what}: a schedule reads {accepted}"
             raise WrongObjectError(msg)
         known = SCHEDULES.get(name, function)
-        if _place_of(known) != _place_of(function):
+        if not same_definition(known, function):
             msg = (
-                f"schedule {name!r} is already {_place_of(known)};"
-                f" {_place_of(function)} needs another name"
+                f"schedule {name!r} is already {path_of(known)};"
+                f" {path_of(function)} needs another name"
             )
             raise NameTakenError(msg)
         SCHEDULES[name] = function
         return function
 
     return register
-
-
-def _place_of(function: ScheduleFunction) -> str:
-    """Return where a function is defined; a reload gives the same place."""
-    name = getattr(function, "__qualname__", repr(function))
-    line = getattr(getattr(function, "__code__", None), "co_firstlineno", "")
-    number = f":{line}" if "<" in name else ""
-    return f"{getattr(function, '__module__', '')}.{name}{number}"
 
 
 @register_schedule("constant")
@@ -141,9 +138,9 @@ def _mix(share: float, floor: float) -> float:
 
 def steps_of(ratio: float, total: int) -> int:
     """Return a share of `total` as steps, halves up: 0.29 of 100 is 29."""
-    with localcontext(prec=40):  # whatever the program has set
-        exact = Decimal(repr(ratio)) * total
-        return int(exact.to_integral_value(rounding=ROUND_HALF_UP))
+    context = Context(prec=40)  # whatever the program has set as its own
+    exact = context.multiply(Decimal(repr(ratio)), Decimal(total))
+    return int(exact.to_integral_value(rounding=ROUND_HALF_UP, context=context))
 
 
 class ScheduleError(OptimHydraError, ValueError):
@@ -169,11 +166,12 @@ class Schedule:
             ScheduleError: The schedule's function fails or returns no finite number.
 
         """
+        step = max(step, 0)
         if step < self.warmup:
-            done = max(step, 0) if self.zero_indexed else max(step, 0) + 1
+            done = step if self.zero_indexed else step + 1
             return self.init_ratio + (1.0 - self.init_ratio) * done / self.warmup
         try:
-            factor = float(self.function(max(step, 0), **self.numbers))
+            factor = float(self.function(step, **self.numbers))
         except Exception as error:
             msg = f"the schedule {self.name!r} fails at step {step}: {error!r}"
             raise ScheduleError(msg) from error

@@ -52,7 +52,7 @@ class MigratingSource(ConfigSource):
             at = _place_of(config_path, result.header.get("package") or "")
             forget_written(where)
             migrate_in_place(result.config, at, where, _mounts(result.config, at))
-            _migrate_sweep(result.config, where)
+            _migrate_sweep(result.config, config_path, where)
         return result
 
     def is_group(self, config_path: str) -> bool:
@@ -112,19 +112,27 @@ def _mounts(config: DictConfig, at: str) -> set[str]:
     ]
     mounted = [entry.partition("@") for entry in entries]
     return {
-        join_key(at, package)
+        package.removeprefix("_global_.")
+        if package.startswith("_global_.")
+        else join_key(at, package)
         for group, _, package in mounted
         if package and group.split()[-1].rpartition("/")[2] == NODE_NAME
     }
 
 
-def _migrate_sweep(config: DictConfig, where: str) -> None:
-    """Rename old keys among the overrides that `hydra.sweeper.params` sweeps."""
-    params = OmegaConf.select(config, "hydra.sweeper.params")
-    values = raw_items(params) if params else {}
-    migrate_texts([f"{key}={value}" for key, value in values.items()], where)
-    for key in list(params or ()):
-        (text,) = migrate_texts([f"{key}=swept"], where)
-        new_key = text.removesuffix("=swept")
-        if new_key != key:
-            params[new_key] = params.pop(key)
+def _migrate_sweep(config: DictConfig, config_path: str, where: str) -> None:
+    """Rename old keys among the overrides that a sweeper's `params` sweep."""
+    is_sweeper = config_path.startswith("hydra/sweeper/")
+    params = OmegaConf.select(
+        config, "params" if is_sweeper else "hydra.sweeper.params"
+    )
+    if not isinstance(params, DictConfig):
+        return
+    texts = [f"{key}={value}" for key, value in raw_items(params).items()]
+    migrated = migrate_texts(texts, where)
+    if migrated != texts:
+        for key in list(params):
+            del params[key]
+        for text in migrated:
+            key, _, value = text.partition("=")
+            params[key] = value

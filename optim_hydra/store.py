@@ -14,9 +14,10 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 
 from optim_hydra.errors import Problems
+from optim_hydra.node import plain
 from optim_hydra.schema import ActorCriticConfig, OptimConfig
 from optim_hydra.source import MigratingSearchPath, MigratingSource
-from optim_hydra.tree import BUILD_TARGET, has_target, raw_items
+from optim_hydra.tree import BUILD_TARGET, has_target
 
 __all__ = ["optim_full_key", "optim_target", "register"]
 
@@ -41,9 +42,11 @@ def optim_target(
     recursive = _parent_._get_node("_recursive_")
     if recursive is None or OmegaConf.is_config(recursive) or recursive._value():
         problems = Problems(str(_parent_._get_full_key(None) or ""))
-        items = raw_items(_parent_)
-        for key in [k for k, value in items.items() if has_target(value)]:
-            problems.add("_target_ is refused here: values are plain", key)
+        for key in [str(key) for key in _parent_ if key != "_target_"]:
+            if not OmegaConf.is_missing(_parent_, key) and has_target(
+                plain(_parent_[key])
+            ):
+                problems.add("_target_ is refused here: values are plain", key)
         problems.raise_if_any()
     return BUILD_TARGET
 

@@ -52,6 +52,8 @@ class Target:
     name: str
     impl_key: str = "optimizer_impl"
     name_key: str = "optimizer"
+    found: type | None = None
+    """The class itself, where the program registered it."""
 
     def __str__(self) -> str:
         """Return the dotted path."""
@@ -60,7 +62,10 @@ class Target:
 
 def resolve_target(impl: str, name: str, problems: Problems) -> Target | None:
     """Read the two fields: a class name, a registered short name or a dotted path."""
-    dotted = DECLARED.optimizers.get(name, name)
+    registered = DECLARED.optimizers.get(name, name)
+    if isinstance(registered, type):
+        return Target(registered.__module__, registered.__qualname__, found=registered)
+    dotted = registered
     for text, key in ((impl, "optimizer_impl"), (dotted, "optimizer")):
         if not all(part.isidentifier() for part in text.split(".")):
             what = f"{text!r} is neither a Python name nor a dotted path of them"
@@ -85,6 +90,8 @@ def load_class(target: Target, problems: Problems) -> type[Optimizer] | None:
     Nothing is called. The object itself must be an optimizer class, whatever the
     text said.
     """
+    if target.found is not None:
+        return _check_class(target.found, target, [], problems)
     allowed_impls = DECLARED.allowed_impls
     if allowed_impls is not None and target.impl not in allowed_impls:
         allowed = ", ".join(sorted(allowed_impls))
@@ -130,23 +137,28 @@ def _not_found(impl: str, missing: str) -> str:
 def _take_class(
     module: ModuleType, target: Target, problems: Problems
 ) -> type[Optimizer] | None:
-    from torch.optim import Optimizer  # noqa: PLC0415 - torch only once a class is due
-
     try:
         found: Any = getattr(module, target.name)
     except AttributeError:
         problems.add(_no_such_class(module, target), target.name_key, TargetError)
         return None
-    except Exception as error:  # noqa: BLE001 - a module's own __getattr__ runs here
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - its __getattr__ runs
         what = f"{target} can't be had: {type(error).__name__}: {error}"
         problems.add(what, target.name_key, TargetError, error)
         return None
+    return _check_class(found, target, optimizer_names(module), problems)
+
+
+def _check_class(
+    found: object, target: Target, names: list[str], problems: Problems
+) -> type[Optimizer] | None:
+    from torch.optim import Optimizer  # noqa: PLC0415 - torch only once a class is due
+
     if not (isinstance(found, type) and issubclass(found, Optimizer)):
         kind = "class" if isinstance(found, type) else type(found).__name__
         what = f"{target} is a {kind} and no torch.optim.Optimizer"
-        problems.add(
-            what + _near_optimizer(module, target.name), target.name_key, TargetError
-        )
+        near = nearest(target.name, names)
+        problems.add(what + near, target.name_key, TargetError)
         return None
     if found is Optimizer:
         what = "torch.optim.Optimizer is the base class: choose one such as AdamW"
@@ -176,10 +188,6 @@ def _no_such_class(module: ModuleType, target: Target) -> str:
     if others:
         return f"{text}; {others[0]} has one: optimizer_impl={others[0]}"
     return text if near else text + _group_of(target.name)
-
-
-def _near_optimizer(module: ModuleType, name: str) -> str:
-    return nearest(name, optimizer_names(module))
 
 
 def optimizer_names(module: ModuleType) -> list[str]:

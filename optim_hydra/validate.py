@@ -12,9 +12,9 @@ from optim_hydra.builder import plan_node
 from optim_hydra.checking import read_config
 from optim_hydra.errors import OptimHydraWarning, Problems, nearest
 from optim_hydra.journal import JOURNAL
-from optim_hydra.node import read_node
+from optim_hydra.node import Node, read_node
 from optim_hydra.schema import RULES
-from optim_hydra.tree import NODE_NAME, is_optimizer_node, mappings, raw_items
+from optim_hydra.tree import NODE_NAME, is_optimizer_node, mappings
 
 __all__ = ["check_mounts", "unused_nodes", "validate"]
 
@@ -56,20 +56,37 @@ def validate(config: Any, *, classes: bool = False) -> None:
     problems.raise_if_any()
 
 
-def unused_nodes(config: Any) -> list[str]:
-    """Say which nodes the job that just ran did not use, if it built any."""
+def unused_nodes(config: Any, overrides: Iterable[str]) -> list[str]:
+    """Say which nodes the job that just ran did not use.
+
+    Only where every optimizer was built from a node whose place is known, and, for
+    a node that nothing was built from, only if the command line speaks of it.
+    """
+    if not JOURNAL.built or "" in JOURNAL.built:
+        return []
+    typed = [text.lstrip("+~").partition("=")[0] for text in overrides]
     said = []
-    for at, mapping in mappings(config) if JOURNAL.built else ():
+    for at, mapping in mappings(config):
         if not is_optimizer_node(mapping, at):
             continue
-        schedule = str(raw_items(mapping).get("lr_scheduler_type", "constant"))
         if at not in JOURNAL.built:
-            said.append(f"no optimizer was built from {at}")
-        elif at not in JOURNAL.scheduled and schedule != "constant":
-            said.append(
-                f"the schedule {schedule} of {at} was not built: lr is constant"
-            )
+            if any(_speaks_of(key, at) for key in typed):
+                said.append(f"no optimizer was built from {at}")
+        elif at not in JOURNAL.scheduled and _has_schedule(read_node(mapping)):
+            said.append(f"the schedule of {at} was not built: its lr is constant")
     return said
+
+
+def _speaks_of(key: str, at: str) -> bool:
+    group, _, package = key.partition("@")
+    node = package or (group if group == NODE_NAME else "")
+    return node == at or key.startswith(f"{at}.")
+
+
+def _has_schedule(node: Node) -> bool:
+    optim = read_config(node, Problems(node.at), allow_open=True)
+    is_warm = (optim.lr_warmup_steps or 0) > 0 or optim.lr_warmup_steps_ratio > 0
+    return optim.lr_scheduler_type != "constant" or is_warm
 
 
 def _warn_of_orphan(mapping: Any, at: str) -> None:
@@ -87,10 +104,14 @@ def check_mounts(config: Any, overrides: Iterable[str]) -> None:
     """
     problems = Problems("")
     for override in overrides:
-        key, _, text = override.lstrip("+").partition("=")
+        key, _, text = override.removeprefix("++").partition("=")
+        if key.startswith("+"):
+            continue  # a new key, where no node was
         if "." not in key or "@" in key or key.rpartition(".")[2] != NODE_NAME:
             continue
-        if isinstance(OmegaConf.select(config, key), str):
+        if isinstance(
+            OmegaConf.select(config, key, throw_on_resolution_failure=False), str
+        ):
             what = f"{override} puts text where an optimizer node is due: write"
             what += f" optim@{key}={text}"
             problems.add(what, key)

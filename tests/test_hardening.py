@@ -15,7 +15,7 @@ import torch
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from torch import nn
-from torch.optim.lr_scheduler import SequentialLR
+from torch.optim.lr_scheduler import ExponentialLR, SequentialLR
 
 from optim_hydra import (
     ConfigError,
@@ -449,3 +449,113 @@ def test_errors_travel_between_processes(module: nn.Module) -> None:
 def test_migrate_takes_no_file_name() -> None:
     with pytest.raises(WrongObjectError, match="not a str"):
         migrate("saved.yaml")
+
+
+def test_sequential_with_torchs_schedules_resumes_at_its_rate(module) -> None:
+    def build() -> tuple[torch.optim.Optimizer, SequentialLR]:
+        optimizer = build_optimizer(module, sgd(lr=1.0))
+        warmup = build_lr_scheduler(optimizer, sgd(lr=1.0, lr_warmup_steps=4))
+        after = ExponentialLR(optimizer, 0.9)
+        return optimizer, SequentialLR(optimizer, [warmup, after], milestones=[4])
+
+    optimizer, scheduler = build()
+    for _ in range(10):
+        optimizer.step()
+        scheduler.step()
+    resumed_optimizer, resumed = build()
+    resumed_optimizer.load_state_dict(optimizer.state_dict())
+    resumed.load_state_dict(scheduler.state_dict())
+    for _ in range(3):
+        rates = [o.param_groups[0]["lr"] for o in (optimizer, resumed_optimizer)]
+        assert rates[0] == rates[1]
+        for o, s in ((optimizer, scheduler), (resumed_optimizer, resumed)):
+            o.step()
+            s.step()
+
+
+class Scaled(torch.optim.SGD):
+    """Take the closure second."""
+
+    def step(self, scale: float = 1.0, closure: Any = None) -> Any:
+        return super().step(closure)
+
+
+@pytest.mark.parametrize("call", ["second", "keyword", "both"])
+def test_a_closure_is_clipped_wherever_step_takes_it(module, call, monkeypatch) -> None:
+    monkeypatch.setattr(torch.optim, "Scaled", Scaled, raising=False)
+    config = sgd(optimizer="Scaled", lr=1.0, clip_grad=0.1)
+    optimizer = build_optimizer(module, config)
+    before = module.weight.detach().clone()
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = (100 * module(torch.ones(2, 4))).sum()
+        loss.backward()
+        return loss
+
+    if call == "second":
+        optimizer.step(1.0, closure)
+    elif call == "keyword":
+        optimizer.step(closure=closure)
+    else:
+        optimizer.step(1.0, closure=closure)
+    assert (module.weight.detach() - before).norm() <= 0.1
+    assert grad_norm(optimizer) > 100
+
+
+def test_pickles_of_optimizers_that_do_not_clip_are_torchs_own(module) -> None:
+    build_optimizer(module, {"clip_grad": 1.0})
+    assert b"optim_hydra" not in pickle.dumps(torch.optim.AdamW(module.parameters()))
+    twice = copy.deepcopy(copy.deepcopy(build_optimizer(module, {"clip_grad": 1.0})))
+    (100 * twice.param_groups[0]["params"][0]).sum().backward()
+    twice.step()
+    assert grad_norm(twice) > 1
+
+
+def test_sparse_gradients_of_bare_parameters_are_named_at_the_step() -> None:
+    module = nn.Embedding(7, 4, sparse=True)
+    optimizer = build_optimizer(module.parameters(), sgd(clip_grad=1.0))
+    module(torch.tensor([1])).sum().backward()
+    with pytest.raises(ConfigError, match="set clip_grad=null"):
+        optimizer.step()
+    frozen = nn.Sequential(module.requires_grad_(False), nn.Linear(4, 2))
+    assert build_optimizer(frozen, sgd(clip_grad=1.0))
+
+
+def test_groups_of_another_optimizer_and_tensor_rates_are_taken(module) -> None:
+    old = build_optimizer(module, {"lr": 1e-3})
+    copied = build_optimizer(old.param_groups, {"lr": 1e-2})
+    assert copied.param_groups[0]["lr"] == 1e-3
+    rate = torch.tensor(1e-3)
+    groups = [{"params": module.parameters(), "lr": rate}]
+    assert build_optimizer(groups, {}).param_groups[0]["lr"] is rate
+    groups = [{"params": module.parameters(), "eps": (None, 1e-2)}]
+    adafactor = build_optimizer(groups, {"optimizer": "Adafactor"})
+    assert adafactor.param_groups[0]["eps"] == (None, 1e-2)
+
+
+def test_a_hidden_target_behind_a_reference_is_never_called(compose, capsys) -> None:
+    cfg = compose(
+        "+evil={foreach: {_target_: builtins.print, _args_: [HACKED]}}",
+        "actor.optim.override_optimizer_config=${evil}",
+        "actor.optim._recursive_=true",
+    )
+    with pytest.raises(Exception, match="_target_ is refused here"):
+        instantiate(cfg.actor.optim)
+    assert capsys.readouterr().out == ""
+
+
+def test_open_classes_and_arguments_are_left_to_the_build(compose) -> None:
+    extra = "actor.optim.override_optimizer_config"
+    cfg = compose("actor.optim.optimizer=???", f"{extra}.momentum=???")
+    validate(cfg, classes=True)
+    validate(
+        compose("actor.optim.optimizer=SGD", f"{extra}.momentum=???"), classes=True
+    )
+
+
+def test_numbers_too_large_for_a_float_are_refused() -> None:
+    with pytest.raises(ConfigError, match="is not a finite number"):
+        planned(Typed, momentum=10**400)
+    with pytest.raises(ConfigError, match="not a whole number such as 0"):
+        planned(Typed, seed=2.5)

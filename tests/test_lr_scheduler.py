@@ -101,6 +101,7 @@ def test_state_is_one_integer_with_plain_numbers(
     state = scheduler.state_dict()
     assert json.loads(json.dumps(state)) == {
         "last_epoch": 35,
+        "in_charge": True,
         "lr_scheduler_type": "cosine",
         "base_lrs": [1e-3],
         "warmup_steps": 10,

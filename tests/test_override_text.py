@@ -140,6 +140,11 @@ def test_two_spellings_that_disagree_are_refused(first: str, second: str) -> Non
             ["optim.lr_scheduler_type=cosine"],
         ),
         (["optim.warmup_style=null"], []),
+        (["optim.warmup_style=Null"], []),
+        (["optim={warmup_style: null}"], ["optim={}"]),
+        (["optim={lr: 1,warmup_style: null}"], ["optim={lr: 1}"]),
+        (["optim={warmup_style: null, lr: 1}"], ["optim={ lr: 1}"]),
+        (["optim={grad_clip: null}"], ["optim={clip_grad: null}"]),
         (
             ["a.optim.grad_clip=1", "b.optim.clip_grad=2"],
             ["a.optim.clip_grad=1", "b.optim.clip_grad=2"],
