@@ -121,3 +121,8 @@ def refused_rates(module: nn.Module, config: DictConfig, **given: Any) -> str:
 def exact(*values: float) -> Any:
     """Return what equals these rates up to rounding."""
     return pytest.approx(values, rel=1e-12, abs=1e-18)
+
+
+def sgd(**fields: Any) -> dict[str, Any]:
+    """Return a node of plain gradient descent without decay."""
+    return {"optimizer": "SGD", "weight_decay": 0.0, **fields}

@@ -1,0 +1,133 @@
+"""Odd but legal argument values arrive, others are refused by name."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from functools import partialmethod
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+import torch
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+from torch import nn
+
+from optim_hydra import (
+    ConfigError,
+    build_optimizer,
+)
+from optim_hydra.arguments import Given, plan_arguments
+from optim_hydra.errors import Problems, UnknownKeyError
+
+
+def planned(cls: type, **values: Any) -> dict[str, Any]:
+    """Fit further arguments to a class and return what it would be called with."""
+    problems = Problems("optim")
+    given = [Given(name, value, name) for name, value in values.items()]
+    plan = plan_arguments(cls, given, problems, strict=True)
+    problems.raise_if_any()
+    return plan.kwargs
+
+
+class Typed:
+    """Take arguments whose defaults say little."""
+
+    def __init__(
+        self,
+        params: Any,
+        seed: int = 0,
+        k: int | None = None,
+        flag: bool | None = None,
+        mode: Literal["int8", "fp8"] | None = None,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        momentum: float = 0.9,
+    ) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("given", "held"),
+    [
+        ({"seed": 9007199254740993}, 9007199254740993),
+        ({"seed": "9007199254740993"}, 9007199254740993),
+        ({"k": "12"}, 12),
+        ({"mode": "int8"}, "int8"),
+        ({"eps": ["1e-30", "1e-3"]}, (1e-30, 1e-3)),
+        ({"eps": [None, 1]}, (None, 1.0)),
+        ({"flag": None}, None),
+    ],
+)
+def test_values_arrive_as_they_were_meant(given: dict[str, Any], held: Any) -> None:
+    assert list(planned(Typed, **given).values()) == [held]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"k": "2.7"},
+        {"k": "nan"},
+        {"k": "inf"},
+        {"flag": 5},
+        {"flag": [1]},
+        {"flag": "yes"},
+        {"momentum": float("nan")},
+        {"momentum": {"a": 1}},
+    ],
+)
+def test_values_of_another_kind_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        planned(Typed, **given)
+    assert str(caught.value).endswith(f"@ optim.{next(iter(given))}")
+
+
+def test_a_positional_only_parameter_and_a_partialmethod_can_be_configured() -> None:
+    class Positional:
+        def __init__(self, params: Any, /, lr: float = 1.0) -> None: ...
+
+    class Partial:
+        def _init(
+            self, params: Any, lr: float = 1.0, foreach: bool = False
+        ) -> None: ...
+
+        __init__ = partialmethod(_init, foreach=True)
+
+    assert planned(Positional, lr=0.5) == {"lr": 0.5}
+    assert planned(Partial, lr=0.5) == {"lr": 0.5}
+    with pytest.raises(UnknownKeyError, match="takes no lrr: did you mean lr"):
+        planned(Positional, lrr=0.5)
+
+
+def test_numpy_and_config_values_become_plain(module: nn.Module, tmp_path) -> None:
+    pair = namedtuple("pair", "first second")  # noqa: PYI024 - what users have
+    node = {
+        "lr": np.float32(0.5),
+        "betas": OmegaConf.create([0.8, np.float64(0.9).item()]),
+        "override_optimizer_config": {"foreach": np.bool_(False)},
+    }
+    optimizer = build_optimizer(module, node)
+    assert optimizer.param_groups[0]["foreach"] is False
+    groups = [{"params": module.parameters(), "betas": OmegaConf.create([0.7, 0.9])}]
+    optimizer = build_optimizer(groups, {"lr": np.float64(0.1)})
+    assert optimizer.param_groups[0]["betas"] == (0.7, 0.9)
+    torch.save(optimizer.state_dict(), tmp_path / "optimizer.pt")
+    torch.load(tmp_path / "optimizer.pt", weights_only=True)
+    assert planned(Typed, eps=pair(None, 2)) == {"eps": (None, 2.0)}
+
+
+def test_a_factory_can_be_used_twice(module: nn.Module, monkeypatch) -> None:
+    class Pops(torch.optim.SGD):
+        def __init__(self, params: Any, lr: float = 1e-3, extra: dict | None = None):
+            super().__init__(params, lr=extra.pop("lr"))
+
+    monkeypatch.setattr(torch.optim, "Pops", Pops, raising=False)
+    node = {"_target_": "optim_hydra.build", "optimizer": "Pops"}
+    node["override_optimizer_config"] = {"extra": {"lr": 0.5}}
+    factory = instantiate({**node, "_recursive_": False, "weight_decay": 0.01})
+    assert [factory(module).defaults["lr"] for _ in range(2)] == [0.5, 0.5]
+
+
+def test_numbers_too_large_for_a_float_are_refused() -> None:
+    with pytest.raises(ConfigError, match="is not a finite number"):
+        planned(Typed, momentum=10**400)
+    with pytest.raises(ConfigError, match="not a whole number such as 0"):
+        planned(Typed, seed=2.5)
