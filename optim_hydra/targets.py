@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from optim_hydra.declared import DECLARED
+from optim_hydra.declared import DECLARED, path_of
 from optim_hydra.errors import Problems, TargetError, nearest
 
 if TYPE_CHECKING:
@@ -62,10 +62,18 @@ class Target:
 
 def resolve_target(impl: str, name: str, problems: Problems) -> Target | None:
     """Read the two fields: a class name, a registered short name or a dotted path."""
-    registered = DECLARED.optimizers.get(name, name)
+    # A short name stands for itself where no module was chosen.
+    registered = DECLARED.optimizers.get(name) if impl == DEFAULT_IMPL else None
+    if registered and hasattr(importlib.import_module(DEFAULT_IMPL), name):
+        what = (
+            f"{name} is a class of {DEFAULT_IMPL} and is registered for"
+            f" {path_of(registered)}: register another name"
+        )
+        problems.add(what, "optimizer", TargetError)
+        return None
     if isinstance(registered, type):
         return Target(registered.__module__, registered.__qualname__, found=registered)
-    dotted = registered
+    dotted = registered or name
     for text, key in ((impl, "optimizer_impl"), (dotted, "optimizer")):
         if not all(part.isidentifier() for part in text.split(".")):
             what = f"{text!r} is neither a Python name nor a dotted path of them"

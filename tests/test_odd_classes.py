@@ -89,6 +89,20 @@ def test_names_belong_to_one_thing() -> None:
         register_schedule("linear")(lambda step: 1.0 / step)
 
 
+def test_a_registered_name_hides_no_class(module: nn.Module) -> None:
+    register_optimizer("AdamW", torch.optim.SGD)
+    register_optimizer("AdamW8bit", torch.optim.SGD)
+    with pytest.raises(ConfigError) as caught:
+        build_optimizer(module, {})
+    assert str(caught.value) == (
+        "AdamW is a class of torch.optim and is registered for torch.optim.sgd.SGD:"
+        " register another name @ optimizer"
+    )
+    config = {"optimizer_impl": "torchao.optim", "optimizer": "AdamW8bit"}
+    assert type(build_optimizer(module, config)).__module__.startswith("torchao")
+    assert type(build_optimizer(module, {"optimizer": "AdamW8bit"})) is torch.optim.SGD
+
+
 def test_a_set_of_letters_is_no_allow_list(module: nn.Module) -> None:
     set_allowed_impls("torch.optim")
     build_optimizer(module, {})
