@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from optim_hydra.errors import Problems
 from optim_hydra.node import plain
-from optim_hydra.schema import ActorCriticConfig, OptimConfig
+from optim_hydra.schema import OptimConfig
 from optim_hydra.source import MigratingSearchPath, MigratingSource
 from optim_hydra.tree import BUILD_TARGET, has_target
 
@@ -65,7 +65,6 @@ def register() -> None:
     store = ConfigStore.instance()
     if "optim" not in store.repo or "base_optim.yaml" not in store.repo["optim"]:
         store.store(group="optim", name="base_optim", node=OptimConfig)
-        store.store(name="base_actor_critic", node=ActorCriticConfig)
     for resolver in (optim_target, optim_full_key):
         OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
     _register_plugins()

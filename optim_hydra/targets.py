@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -213,9 +213,9 @@ def optimizer_names(module: ModuleType) -> list[str]:
 
 def _group_of(name: str) -> str:
     """Point at the shipped group of a name that is no class."""
-    conf = importlib.util.find_spec("optim_hydra.conf")
-    folder = Path(conf.origin).parent if conf and conf.origin else Path()
-    if not (folder / "optim" / f"{name.lower()}.yaml").is_file():
+    folders = importlib.import_module("optim_hydra.conf").__path__
+    file = f"optim/{name.lower()}.yaml"
+    if not any((Path(folder) / file).is_file() for folder in folders):
         return ""
     return f": the group of that name is chosen by optim@MODULE.optim={name.lower()}"
 
