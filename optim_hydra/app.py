@@ -36,8 +36,12 @@ def main(
 ) -> Callable[[TaskFunction], Callable[..., Any]]:
     """Use in place of `hydra.main`: old keys work on the command line too.
 
-    The optimizer nodes of each job are checked before its function runs. Arguments
-    are Hydra's own.
+    The optimizer nodes of each job are checked before its function runs, and what
+    the program declared holds in every launcher's workers. Arguments are Hydra's own.
+
+    Raises:
+        ConfigError: When the program runs: values of a job's nodes can't be used.
+
     """
 
     def decorate(task: TaskFunction) -> Callable[..., Any]:
@@ -56,6 +60,7 @@ def main(
             if cfg_passthrough is not None:
                 return task(cfg_passthrough)
             register()
+            vars(declared).update(vars(Declared()))
             declared.adopt(DECLARED)
             typed = sys.argv
             sys.argv = [typed[0], *_migrate_command_line(typed[1:])]
@@ -76,6 +81,12 @@ def compose(
     strict: bool | None = None,
 ) -> DictConfig:
     """Use in place of `hydra.compose`: old keys work in `overrides` too.
+
+    The nodes are not checked: `validate` does it, and building.
+
+    Raises:
+        MigrationError: Old keys can't be carried over.
+        ConfigError: An override puts text where an optimizer node was.
 
     Example:
         >>> import hydra

@@ -7,10 +7,12 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from optim_hydra.rules import Refused, shown, to_float
+from optim_hydra.rules import Flag, Refused, shown, to_float
 from optim_hydra.signature import Argument
 
 __all__ = ["fit_value"]
+
+FLAG = Flag()
 
 
 def fit_value(value: Any, argument: Argument) -> Any:
@@ -29,10 +31,10 @@ def fit_value(value: Any, argument: Argument) -> Any:
 
     """
     default = argument.default
-    if default is Argument.required or default is None:
+    if argument.is_required or default is None:
         return _by_annotation(value, argument)
     if isinstance(default, bool):
-        return _flag(value)
+        return FLAG(value)
     if isinstance(default, (int, float)):
         return _number(value, default, _words(argument))
     if isinstance(default, tuple):
@@ -41,13 +43,6 @@ def fit_value(value: Any, argument: Argument) -> Any:
         msg = f"{shown(value)} is not text such as {default!r}"
         raise Refused(msg)
     return value
-
-
-def _flag(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    msg = f"{shown(value)} is not a bool: write true or false"
-    raise Refused(msg)
 
 
 def _words(argument: Argument) -> set[str]:
@@ -118,7 +113,7 @@ def _by_annotation(value: Any, argument: Argument) -> Any:
     if value is None or "Literal" in words:
         return value
     if "bool" in words and words <= {"bool", "None", "NoneType", "Optional", "typing"}:
-        return _flag(value)
+        return FLAG(value)
     if not isinstance(value, str) or "str" in words:
         return value
     if "float" in words:
@@ -129,4 +124,4 @@ def _by_annotation(value: Any, argument: Argument) -> Any:
             return number
         msg = f"{shown(value)} is not a whole number"
         raise Refused(msg)
-    return _flag(value) if "bool" in words else value
+    return FLAG(value) if "bool" in words else value

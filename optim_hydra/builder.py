@@ -93,10 +93,8 @@ def build_from_node(source: Any, node: Node, provides: frozenset[str]) -> Optimi
     """Build from a node that was read; see `build_optimizer`."""
     # These import torch, and `--cfg job` must not pay for it.
     from optim_hydra.clipping import clip_before_step  # noqa: PLC0415
-    from optim_hydra.parameters import (  # noqa: PLC0415
-        check_parameters,
-        read_parameters,
-    )
+    from optim_hydra.parameter_checks import check_parameters  # noqa: PLC0415
+    from optim_hydra.parameters import read_parameters  # noqa: PLC0415
 
     parameters = read_parameters(source)
     problems = Problems(node.at)
@@ -191,7 +189,9 @@ def _tell(optimizer: Optimizer, plan: Plan, provides: frozenset[str], at: str) -
         optimizer.train()  # type: ignore[attr-defined]
         if need.protocol not in provides:
             text = "%s: %s expects the training loop to call %s"
-            log.warning(text, at, plan.cls.__name__, PROTOCOLS[need.protocol])
+            log.warning(
+                text, at or "optim", plan.cls.__name__, PROTOCOLS[need.protocol]
+            )
     tensors = [p for group in optimizer.param_groups for p in group["params"]]
     numbers = sum(p.numel() for p in tensors)
     text = "%s: %s of %d numbers in %d tensors, %s"

@@ -7,7 +7,7 @@ from typing import Any
 
 from optim_hydra.errors import Problem, Problems, UnknownKeyError
 from optim_hydra.migration import rename_keys
-from optim_hydra.node import HYDRA_KEYS, Node
+from optim_hydra.node import NODE_KEYS, Node
 from optim_hydra.rename_notices import written_as
 from optim_hydra.schedule_plan import check_schedule
 from optim_hydra.schema import OptimConfig, check_fields, is_open
@@ -58,7 +58,7 @@ def _check_library_keys(items: dict[str, Any], problems: Problems) -> None:
     if items.get("_recursive_", False) is not False:
         what = "_recursive_ is set by the library: remove it"
         problems.add(what, "_recursive_")
-    for key in HYDRA_KEYS:
+    for key in NODE_KEYS:
         items.pop(key, None)
 
 

@@ -49,6 +49,8 @@ DECLARED = Declared()
 def register_optimizer(name: str, target: str | type) -> None:
     """Let `optimizer: <name>` stand for a class, given itself or by its dotted path.
 
+    The name is looked up while `optimizer_impl` is at its default, `torch.optim`.
+
     Raises:
         NameTakenError: The name stands for another class already.
 

@@ -1,7 +1,7 @@
 """Own the table of other libraries' keys: what to write here instead.
 
-These are refused rather than renamed, because their meaning differs: an absolute
-rate is not a ratio, and a flag of another engine has no equal.
+They are refused and never renamed: many mean something else (an absolute rate is not
+a ratio) or have no equal, and none was ever a key of ours.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["FOREIGN_KEYS", "ForeignKey"]
+__all__ = ["FOREIGN_KEYS", "OTHER_NAMES", "ForeignKey"]
 
 
 @dataclass(frozen=True)
@@ -120,3 +120,28 @@ _KEYS = (
 )
 
 FOREIGN_KEYS: dict[str, ForeignKey] = {key.key: key for key in _KEYS}
+
+# What a field is called elsewhere (transformers, Lightning, MMEngine): names too common
+# to refuse in a file, where the mapping may be somebody else's.
+OTHER_NAMES: dict[str, str] = {
+    "beta1": "betas: [beta1, beta2]",
+    "beta2": "betas: [beta1, beta2]",
+    "decay": "weight_decay",
+    "gradient_clip_val": "clip_grad",
+    "gradient_clipping": "clip_grad",
+    "learning_rate": "lr",
+    "max_grad_norm": "clip_grad",
+    "max_norm": "clip_grad",
+    "max_steps": "total_training_steps",
+    "name": "optimizer",
+    "num_training_steps": "total_training_steps",
+    "num_warmup_steps": "lr_warmup_steps",
+    "schedule": "lr_scheduler_type",
+    "scheduler": "lr_scheduler_type",
+    "total_steps": "total_training_steps",
+    "type": "optimizer",
+    "warmup": "lr_warmup_steps",
+    "warmup_ratio": "lr_warmup_steps_ratio",
+    "warmup_steps": "lr_warmup_steps",
+    "wd": "weight_decay",
+}

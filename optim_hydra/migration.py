@@ -48,7 +48,8 @@ def migrate(config: T) -> T:
 
     """
     if not isinstance(config, (DictConfig, ListConfig, dict, list)):
-        msg = f"migrate takes a config or a mapping, not a {type(config).__name__}"
+        msg = f"migrate takes a config or a mapping, not a {type(config).__name__}:"
+        msg += " load a file first, OmegaConf.load(path)"
         raise WrongObjectError(msg)
     forget_written("")
     result = copy.deepcopy(config)

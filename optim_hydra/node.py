@@ -16,9 +16,9 @@ from omegaconf.errors import (
 from optim_hydra.errors import ConfigError, Problem, WrongObjectError, join_key
 from optim_hydra.tree import is_our_target, raw_items
 
-__all__ = ["HYDRA_KEYS", "Node", "plain", "read_node", "read_parts"]
+__all__ = ["NODE_KEYS", "Node", "plain", "read_node", "read_parts"]
 
-HYDRA_KEYS = ("_recursive_", "_convert_", "_partial_", "_full_key_")
+NODE_KEYS = ("_recursive_", "_convert_", "_partial_", "_full_key_")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Node:
         return "" if is_our_target(target) or "optimizer" in self.items else target
 
     def arguments(self) -> dict[str, Any]:
-        """Return the items without the keys that Hydra itself reads."""
+        """Return the items without the keys that are about the node itself."""
         return {
             key: value
             for key, value in self.items.items()
-            if key != "_target_" and key not in HYDRA_KEYS
+            if key != "_target_" and key not in NODE_KEYS
         }
 
 

@@ -61,8 +61,8 @@ class _Override:
 def migrate_overrides(overrides: Iterable[str]) -> list[str]:
     """Return Hydra overrides with renamed optimizer keys under their new names.
 
-    Prefixes (`+`, `++`, `~`), sweeps, `{...}` values and every mount point are
-    understood; other overrides and command-line flags come back as they are.
+    Keys below a node called `optim`, wherever it stands, with prefixes (`+`, `++`,
+    `~`), sweeps and `{...}` values; everything else comes back as it is.
 
     Args:
         overrides: Texts as Hydra receives them, after shell quoting.

@@ -165,7 +165,7 @@ class Text:
         """
         if isinstance(value, str) and value.strip():
             return value
-        msg = f"{shown(value)} is not a name"
+        msg = f"{shown(value)} is not a name: write one such as AdamW"
         raise Refused(msg)
 
 

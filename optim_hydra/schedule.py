@@ -44,7 +44,8 @@ def register_schedule(name: str) -> Callable[[F], F]:
     `warmup` on and returns what each group's own lr is multiplied by. It names the
     keywords that it reads, of `warmup`, `total` (the steps in all), `min_lr_ratio`,
     `num_cycles`, `lr_decay_steps_ratio` and `lr_decay_style`; one that names `total`
-    is refused while no total is known. It must be importable to be pickled.
+    is refused while no total is known; where it is known, the value at `total` stays.
+    The function must be importable to be pickled.
 
     Raises:
         NameTakenError: Another function has the name.
@@ -126,7 +127,7 @@ def wsd(  # noqa: PLR0913 - its keywords are the fields that it reads
 
 
 def _progress(step: int, start: int, end: int) -> float:
-    """Share of the way from `start` to `end` that is done, held in [0, 1]."""
+    """Share of the way from `start` to `end` that is done; 0 before the start."""
     return (
         min(max(step - start, 0), end - start) / (end - start) if end > start else 0.0
     )
@@ -167,6 +168,8 @@ class Schedule:
 
         """
         step = max(step, 0)
+        if self.total > 0:
+            step = min(step, self.total)
         if step < self.warmup:
             done = step if self.zero_indexed else step + 1
             return self.init_ratio + (1.0 - self.init_ratio) * done / self.warmup

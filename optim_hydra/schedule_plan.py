@@ -106,7 +106,8 @@ def _warmup_steps(optim: OptimConfig, total: int, problems: Problems) -> int:
         )
         problems.add(what, "lr_warmup_steps")
     if steps > total > 0:
-        what = f"lr_warmup_steps={steps} is more than total_training_steps={total}"
+        what = f"lr_warmup_steps={steps} is more than total_training_steps={total}:"
+        what += " lower it, or set lr_warmup_steps_ratio instead"
         problems.add(what, "lr_warmup_steps")
     return steps
 
@@ -122,6 +123,7 @@ def _check_decay(
     if warmup + decay > total:
         what = (
             f"{warmup} warmup steps and {decay} decay steps"
-            f" (lr_decay_steps_ratio={ratio}) are more than the {total} steps in all"
+            f" (lr_decay_steps_ratio={ratio}) are more than the {total} steps in"
+            " all: lower lr_warmup_steps or lr_decay_steps_ratio"
         )
         problems.add(what, "total_training_steps")

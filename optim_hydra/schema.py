@@ -10,6 +10,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from optim_hydra.errors import Problems, UnknownKeyError, nearest
+from optim_hydra.foreign_keys import OTHER_NAMES
 from optim_hydra.rules import Choice, Count, Flag, Items, Real, Reals, Refused, Text
 
 __all__ = ["ActorCriticConfig", "ModuleConfig", "OptimConfig", "check_fields"]
@@ -149,31 +150,6 @@ RULES: dict[str, Callable[[Any], Any]] = {
     ),
     "zero_indexed_step": Flag(),
     "strict": Flag(),
-}
-
-
-# What the field is called elsewhere (transformers, Lightning, torchtitan, MMEngine).
-OTHER_NAMES: dict[str, str] = {
-    "beta1": "betas: [beta1, beta2]",
-    "beta2": "betas: [beta1, beta2]",
-    "decay": "weight_decay",
-    "gradient_clip_val": "clip_grad",
-    "gradient_clipping": "clip_grad",
-    "learning_rate": "lr",
-    "max_grad_norm": "clip_grad",
-    "max_norm": "clip_grad",
-    "max_steps": "total_training_steps",
-    "name": "optimizer",
-    "num_training_steps": "total_training_steps",
-    "num_warmup_steps": "lr_warmup_steps",
-    "schedule": "lr_scheduler_type",
-    "scheduler": "lr_scheduler_type",
-    "total_steps": "total_training_steps",
-    "type": "optimizer",
-    "warmup": "lr_warmup_steps",
-    "warmup_ratio": "lr_warmup_steps_ratio",
-    "warmup_steps": "lr_warmup_steps",
-    "wd": "weight_decay",
 }
 
 

@@ -21,13 +21,11 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 @dataclass(frozen=True)
 class Argument:
-    """One named argument; `default` is `Argument.required` where it has none."""
+    """One named argument."""
 
     name: str
     default: Any
     annotation: str
-
-    required = _EMPTY
 
     @property
     def is_required(self) -> bool:

@@ -3,45 +3,24 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from optim_hydra.declared import DECLARED, path_of
 from optim_hydra.errors import Problems, TargetError, nearest
+from optim_hydra.missing import (
+    DEFAULT_IMPL,
+    DISTRIBUTIONS,
+    no_such_class,
+    not_installed,
+    optimizer_names,
+)
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 __all__ = ["Target", "load_class", "resolve_target"]
-
-DEFAULT_IMPL = "torch.optim"
-
-# Import names whose distribution is called otherwise; several short names on the
-# package index belong to unrelated projects, so nothing is guessed.
-DISTRIBUTIONS: dict[str, str] = {
-    "adam_mini": "adam-mini",
-    "apollo_torch": "apollo-torch",
-    "bitsandbytes": "bitsandbytes",
-    "came_pytorch": "came-pytorch",
-    "dadaptation": "dadaptation",
-    "galore_torch": "galore-torch",
-    "heavyball": "heavyball",
-    "kron_torch": "kron-torch",
-    "lion_pytorch": "lion-pytorch",
-    "lomo_optim": "lomo-optim",
-    "madgrad": "madgrad",
-    "optimi": "torch-optimi",
-    "prodigyopt": "prodigyopt",
-    "pytorch_optimizer": "pytorch_optimizer",
-    "schedulefree": "schedulefree",
-    "timm": "timm",
-    "torch_optimizer": "torch-optimizer",
-    "torchao": "torchao",
-    "transformers": "transformers",
-}
 
 
 @dataclass(frozen=True)
@@ -103,7 +82,8 @@ def load_class(target: Target, problems: Problems) -> type[Optimizer] | None:
     allowed_impls = DECLARED.allowed_impls
     if allowed_impls is not None and target.impl not in allowed_impls:
         allowed = ", ".join(sorted(allowed_impls))
-        what = f"{target.impl} is not among the modules this program allows: {allowed}"
+        what = f"{target.impl} is not among the modules this program allows: {allowed};"
+        what += " the program itself adds one by set_allowed_impls"
         problems.add(what, target.impl_key, TargetError)
         return None
     module = _import_module(target, problems)
@@ -116,9 +96,11 @@ def _import_module(target: Target, problems: Problems) -> ModuleType | None:
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if target.impl == missing or target.impl.startswith(f"{missing}."):
-            what = _not_found(target.impl, missing)
+            what = not_installed(target.impl, missing)
         else:
-            what = f"{target.impl} needs the module {missing}, which is not installed"
+            package = DISTRIBUTIONS.get(missing.partition(".")[0], "its package")
+            what = f"{target.impl} needs the module {missing}, which is not installed:"
+            what += f" pip install {package}"
         problems.add(what, target.impl_key, TargetError, error)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code runs here
         what = (
@@ -128,27 +110,14 @@ def _import_module(target: Target, problems: Problems) -> ModuleType | None:
     return None
 
 
-def _not_found(impl: str, missing: str) -> str:
-    parent, _, last = missing.rpartition(".")
-    if parent:
-        names = [name for name in sys.modules if name.rpartition(".")[0] == parent]
-        near = nearest(last, [name.rpartition(".")[2] for name in names])
-        return f"the module {impl} does not exist: {parent} has no {last}{near}"
-    if missing in DISTRIBUTIONS:
-        return (
-            f"the module {impl} is not installed: pip install {DISTRIBUTIONS[missing]}"
-        )
-    near = nearest(missing, [DEFAULT_IMPL.partition(".")[0], *DISTRIBUTIONS])
-    return f"the module {impl} is not installed{near or ': install its package'}"
-
-
 def _take_class(
     module: ModuleType, target: Target, problems: Problems
 ) -> type[Optimizer] | None:
     try:
         found: Any = getattr(module, target.name)
     except AttributeError:
-        problems.add(_no_such_class(module, target), target.name_key, TargetError)
+        what = no_such_class(module, target.impl, target.name, target.impl_key)
+        problems.add(what, target.name_key, TargetError)
         return None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - its __getattr__ runs
         what = f"{target} can't be had: {type(error).__name__}: {error}"
@@ -165,7 +134,7 @@ def _check_class(
     if not (isinstance(found, type) and issubclass(found, Optimizer)):
         kind = "class" if isinstance(found, type) else type(found).__name__
         what = f"{target} is a {kind} and no torch.optim.Optimizer"
-        near = nearest(target.name, names)
+        near = nearest(target.name, names) or ": choose a subclass such as AdamW"
         problems.add(what + near, target.name_key, TargetError)
         return None
     if found is Optimizer:
@@ -173,58 +142,3 @@ def _check_class(
         problems.add(what, target.name_key, TargetError)
         return None
     return found
-
-
-def _no_such_class(module: ModuleType, target: Target) -> str:
-    near = nearest(target.name, [*optimizer_names(module), *DECLARED.optimizers])
-    text = (
-        f"{target.impl_key}={target.impl}{_version(target.impl)} was imported but has"
-        f" no {target.name}{near}"
-    )
-    others = [
-        impl
-        for impl in (
-            f"{target.impl}.optim",
-            DEFAULT_IMPL,
-            "torchao.optim",
-            *DISTRIBUTIONS,
-        )
-        if isinstance(sys.modules.get(impl), ModuleType)
-        and impl != target.impl
-        and target.name in optimizer_names(sys.modules[impl])
-    ]
-    if others:
-        return f"{text}; {others[0]} has one: optimizer_impl={others[0]}"
-    return text if near else text + _group_of(target.name)
-
-
-def optimizer_names(module: ModuleType) -> list[str]:
-    """Return the names of the optimizer classes in a module, the base left out."""
-    from torch.optim import Optimizer  # noqa: PLC0415 - torch only once a class is due
-
-    return [
-        name
-        for name, value in vars(module).items()
-        if isinstance(value, type)
-        and issubclass(value, Optimizer)
-        and value is not Optimizer
-    ]
-
-
-def _group_of(name: str) -> str:
-    """Point at the shipped group of a name that is no class."""
-    folders = importlib.import_module("optim_hydra.conf").__path__
-    file = f"optim/{name.lower()}.yaml"
-    if not any((Path(folder) / file).is_file() for folder in folders):
-        return ""
-    return f": the group of that name is chosen by optim@MODULE.optim={name.lower()}"
-
-
-def _version(impl: str) -> str:
-    from importlib import metadata  # noqa: PLC0415 - 20 ms that only an error pays
-
-    top = impl.partition(".")[0]
-    try:
-        return f" ({top} {metadata.version(DISTRIBUTIONS.get(top, top))})"
-    except metadata.PackageNotFoundError:
-        return ""

@@ -59,8 +59,8 @@ def validate(config: Any, *, classes: bool = False) -> None:
 def unused_nodes(config: Any, overrides: Iterable[str]) -> list[str]:
     """Say which nodes the job that just ran did not use.
 
-    Only where every optimizer was built from a node whose place is known, and, for
-    a node that nothing was built from, only if the command line speaks of it.
+    Only if optimizers were built, all of them from nodes whose place is known; and,
+    for a node that nothing was built from, only if the command line speaks of it.
     """
     if not JOURNAL.built or "" in JOURNAL.built:
         return []

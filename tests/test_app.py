@@ -217,6 +217,32 @@ def test_what_a_program_declares_holds_in_every_launcher(
     assert "evil_impl is not among the modules this program allows" in result.stderr
 
 
+def test_each_run_has_what_the_program_declares_at_that_time(
+    tmp_path: Path, run_python
+) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/config.yaml").write_text(PRIMARY)
+    (tmp_path / "app.py").write_text("""\
+import optim_hydra
+from optim_hydra.declared import DECLARED, set_allowed_impls
+
+@optim_hydra.main(config_path="conf", config_name="config")
+def run(cfg):
+    print("ALLOWED", DECLARED.allowed_impls, flush=True)
+
+for impls in (None, ["torch.optim"], None):
+    set_allowed_impls(impls)
+    run()
+""")
+    result = run_python("app.py")
+    assert result.returncode == 0, result.stderr
+    assert [x for x in result.stdout.splitlines() if x.startswith("ALLOWED")] == [
+        "ALLOWED None",
+        "ALLOWED frozenset({'torch.optim'})",
+        "ALLOWED None",
+    ]
+
+
 def test_a_node_that_nobody_read_is_named_at_the_end(app, tmp_path: Path) -> None:
     result = app("+optim@reward.optim=sgd", "hydra.run.dir=out")
     assert result.returncode == 0, result.stderr

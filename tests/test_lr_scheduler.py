@@ -104,7 +104,7 @@ def test_state_is_one_integer_with_plain_numbers(
         "in_charge": True,
         "lr_scheduler_type": "cosine",
         "base_lrs": [1e-3],
-        "warmup_steps": 10,
+        "lr_warmup_steps": 10,
         "total_training_steps": 110,
         "lr_warmup_init_ratio": 0.0,
         "zero_indexed_step": True,

@@ -157,7 +157,7 @@ ROWS = [
         "optimizer is empty",
         {"optimizer": ""},
         ConfigError,
-        ("'' is not a name @ actor.optim.optimizer"),
+        ("'' is not a name: write one such as AdamW @ actor.optim.optimizer"),
     ),
     Row(
         "override is a list",
@@ -353,8 +353,8 @@ ROWS = [
         {"optimizer": "lr_scheduler"},
         TargetError,
         (
-            "torch.optim.lr_scheduler is a module and no torch.optim.Optimizer @"
-            " actor.optim.optimizer"
+            "torch.optim.lr_scheduler is a module and no torch.optim.Optimizer: choose"
+            " a subclass such as AdamW @ actor.optim.optimizer"
         ),
     ),
     Row(
@@ -371,8 +371,8 @@ ROWS = [
         {"optimizer_impl": "os", "optimizer": "getcwd"},
         TargetError,
         (
-            "os.getcwd is a builtin_function_or_method and no torch.optim.Optimizer"
-            " @ actor.optim.optimizer"
+            "os.getcwd is a builtin_function_or_method and no torch.optim.Optimizer:"
+            " choose a subclass such as AdamW @ actor.optim.optimizer"
         ),
     ),
     Row(

@@ -127,3 +127,12 @@ def test_a_hidden_target_behind_a_reference_is_never_called(compose, capsys) -> 
     with pytest.raises(Exception, match="_target_ is refused here"):
         instantiate(cfg.actor.optim)
     assert capsys.readouterr().out == ""
+
+
+def test_a_registered_name_belongs_to_the_default_module(module: nn.Module) -> None:
+    register_optimizer("plain", torch.optim.SGD)
+    with pytest.raises(ConfigError) as caught:
+        build_optimizer(module, {"optimizer_impl": "omegaconf", "optimizer": "plain"})
+    message = str(caught.value)
+    assert "for the registered name leave optimizer_impl at torch.optim" in message
+    assert "did you mean plain" not in message

@@ -122,3 +122,13 @@ def test_sequential_with_torchs_schedules_resumes_at_its_rate(module) -> None:
         for o, s in ((optimizer, scheduler), (resumed_optimizer, resumed)):
             o.step()
             s.step()
+
+
+def test_a_registered_schedule_stays_past_the_end_too(module: nn.Module) -> None:
+    @register_schedule("inverse")
+    def inverse(step: int, *, total: int) -> float:
+        return total / (step + total)
+
+    config = sgd(lr=1.0, lr_scheduler_type="inverse", total_training_steps=3)
+    schedule = build_lr_scheduler(build_optimizer(module, config), config).schedule
+    assert [schedule.factor(k) for k in (0, 3, 4, 99)] == [1.0, 0.5, 0.5, 0.5]

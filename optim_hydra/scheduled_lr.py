@@ -1,0 +1,127 @@
+"""Own the LRScheduler around a schedule."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from optim_hydra.errors import ConfigError, OptimHydraWarning, Problem
+from optim_hydra.rules import Count, Refused
+from optim_hydra.schedule import OPTIONAL_FIELDS, Schedule
+
+__all__ = ["ScheduledLR"]
+
+log = logging.getLogger(__name__)
+
+
+class ScheduledLR(LRScheduler):
+    """Multiply each group's own lr by one factor a step.
+
+    Ratios between groups hold at every step, a tensor lr stays the same tensor, and
+    past the end the rate stays where it is. It pickles; its state is plain numbers
+    and text: the step, whether the groups had its rates, and what it is made of.
+    """
+
+    def __init__(self, optimizer: Optimizer, schedule: Schedule) -> None:
+        """Set the rate for the first update."""
+        self.schedule = schedule
+        super().__init__(optimizer)
+
+    def get_lr(self) -> list[float | Tensor]:
+        """Return the rate of each group for the update that comes next.
+
+        A group that was added later follows from its own lr.
+        """
+        if self.last_epoch == self.schedule.total + 1 > 0:
+            log.info("past total_training_steps=%d the rate stays", self.schedule.total)
+        return self._rates(self.last_epoch)
+
+    def _rates(self, step: int) -> list[float | Tensor]:
+        self._take_in_groups()
+        factor = self.schedule.factor(step)
+        return [base * factor for base in self.base_lrs]
+
+    def _take_in_groups(self) -> None:
+        for group in self.optimizer.param_groups[len(self.base_lrs) :]:
+            self.base_lrs.append(group.setdefault("initial_lr", group["lr"]))
+
+    def _is_in_charge(self) -> bool:
+        """Whether the groups have this schedule's rates, and not another one's."""
+        if self.last_epoch < 0:
+            return False
+        groups, rates = self.optimizer.param_groups, self._rates(self.last_epoch)
+        pairs = zip(groups, rates, strict=True)
+        return all(float(group["lr"]) == float(rate) for group, rate in pairs)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the step, whether it was in charge, and what it is made of."""
+        state = {"last_epoch": self.last_epoch, "in_charge": self._is_in_charge()}
+        return {**state, **self._identity()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on at a saved step, with this run's own schedule, and set its rate.
+
+        A schedule that was saved with other numbers is reported, each with its old
+        and new value.
+
+        Raises:
+            ConfigError: The state holds no step; nothing is changed.
+
+        """
+        step = _saved_step(state_dict)
+        own = self._identity()
+        changed = [
+            f"{key} {state_dict[key]} -> {own[key]}"
+            for key in own
+            if key in state_dict and state_dict[key] != own[key]
+        ]
+        if changed:
+            text = (
+                f"the saved schedule differs, this run's is used: {', '.join(changed)}"
+            )
+            warnings.warn(text, OptimHydraWarning, stacklevel=2)
+        # One that has not started or is done leaves the rate to whoever is in charge
+        # (SequentialLR loads all of its schedules).
+        in_charge = step >= 0 and state_dict.get("in_charge", True)
+        rates = self._rates(step) if in_charge else []
+        self.last_epoch = step
+        self._step_count = step + 1
+        for group, lr in zip(self.optimizer.param_groups, rates, strict=False):
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(lr)
+            else:
+                group["lr"] = lr
+        self._last_lr = [_copied(group["lr"]) for group in self.optimizer.param_groups]
+
+    def _identity(self) -> dict[str, Any]:
+        self._take_in_groups()
+        schedule = self.schedule
+        return {
+            "lr_scheduler_type": schedule.name,
+            "base_lrs": [float(lr) for lr in self.base_lrs],
+            "lr_warmup_steps": schedule.warmup,
+            "total_training_steps": schedule.total,
+            "lr_warmup_init_ratio": schedule.init_ratio,
+            "zero_indexed_step": schedule.zero_indexed,
+            **{k: v for k, v in schedule.numbers.items() if k in OPTIONAL_FIELDS},
+        }
+
+
+def _saved_step(state_dict: Any) -> int:
+    found = state_dict.get("last_epoch") if isinstance(state_dict, Mapping) else None
+    try:
+        step = Count(low=0, also=(-1,))(found)
+    except Refused as refused:
+        what = f"the saved state of a schedule holds no step, last_epoch: {refused}"
+        raise ConfigError([Problem(what, "", ConfigError)]) from refused
+    return -1 if step is None else step
+
+
+def _copied(lr: Any) -> Any:
+    return lr.clone() if isinstance(lr, Tensor) else lr
