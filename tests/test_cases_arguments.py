@@ -1,4 +1,7 @@
-"""Constructor arguments, as public bug reports met them."""
+"""Constructor arguments, as public bug reports met them.
+
+Cases: B23, B25, B27.
+"""
 
 from __future__ import annotations
 

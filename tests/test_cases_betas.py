@@ -1,4 +1,7 @@
-"""Lists of numbers, as public bug reports met them."""
+"""Lists of numbers, as public bug reports met them.
+
+Cases: B04, B05, B12.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Choosing the optimizer class, as public bug reports met it."""
+"""Choosing the optimizer class, as public bug reports met it.
+
+Cases: B13, B14, B16, B19.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Devices and kernels, as public bug reports met them."""
+"""Devices and kernels, as public bug reports met them.
+
+Cases: B118, B121, B125.
+"""
 
 from __future__ import annotations
 

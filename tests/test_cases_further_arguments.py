@@ -1,4 +1,7 @@
-"""Further constructor arguments, as public bug reports met them."""
+"""Further constructor arguments, as public bug reports met them.
+
+Cases: B29, B31, B33.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Composing optimizer nodes with Hydra, as public bug reports met it."""
+"""Composing optimizer nodes with Hydra, as public bug reports met it.
+
+Cases: B83, B85, B86, B87, B89.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Hydra's instantiate and the parameters, as public bug reports met them."""
+"""Hydra's instantiate and the parameters, as public bug reports met them.
+
+Cases: B21.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Renamed keys in whole programs, as public bug reports met them."""
+"""Renamed keys in whole programs, as public bug reports met them.
+
+Cases: B98, B101.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Renamed keys, as public bug reports met them."""
+"""Renamed keys, as public bug reports met them.
+
+Cases: B98, B100, B101, B108.
+"""
 
 from __future__ import annotations
 

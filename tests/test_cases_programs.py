@@ -1,4 +1,7 @@
-"""Whole programs with Hydra, as public bug reports met them."""
+"""Whole programs with Hydra, as public bug reports met them.
+
+Cases: B01, B13, B55, B83, B94, B95, B97.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Removed keys and keys of other libraries, as public bug reports met them."""
+"""Removed keys and keys of other libraries, as public bug reports met them.
+
+Cases: B103, B107.
+"""
 
 from __future__ import annotations
 

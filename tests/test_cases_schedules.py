@@ -1,4 +1,7 @@
-"""Warmup and decay over the steps, as public bug reports met them."""
+"""Warmup and decay over the steps, as public bug reports met them.
+
+Cases: B50, B51, B52, B53, B55.
+"""
 
 from __future__ import annotations
 

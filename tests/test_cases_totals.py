@@ -1,4 +1,7 @@
-"""The number of steps and the floor of a schedule, as public bug reports met them."""
+"""The number of steps and the floor of a schedule, as public bug reports met them.
+
+Cases: B60, B61, B67.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Values and their types, as public bug reports met them."""
+"""Values and their types, as public bug reports met them.
+
+Cases: B01, B08, B09, B11.
+"""
 
 from __future__ import annotations
 
