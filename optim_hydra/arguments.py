@@ -15,7 +15,7 @@ from optim_hydra.errors import Problems, UnknownKeyError, join_key, nearest
 from optim_hydra.rules import Refused, shown
 from optim_hydra.schema import OptimConfig
 from optim_hydra.signature import Signature, signature_of
-from optim_hydra.tree import has_target
+from optim_hydra.tree import TARGET_REFUSED, has_target
 
 __all__ = [
     "Given",
@@ -110,8 +110,7 @@ def plan_arguments(
         elif has_target({item.name: item.value}):
             # A node of ours has been checked for this; a plain Hydra node has not.
             if item.key == item.name:
-                what = "_target_ is refused here: arguments are plain values"
-                problems.add(what, item.key, UnknownKeyError)
+                problems.add(TARGET_REFUSED, item.key, UnknownKeyError)
         elif item.name in signature.arguments:
             _fit(signature, item, kwargs, problems)
             keys[item.name] = item.key

@@ -11,7 +11,7 @@ from optim_hydra.node import NODE_KEYS, Node
 from optim_hydra.rename_notices import written_as
 from optim_hydra.schedule_plan import check_schedule
 from optim_hydra.schema import OptimConfig, check_fields, is_open
-from optim_hydra.tree import has_target, is_our_target
+from optim_hydra.tree import TARGET_REFUSED, has_target, is_our_target
 
 __all__ = ["read_config"]
 
@@ -67,8 +67,7 @@ def _check_plain(
 ) -> None:
     key = f"override_optimizer_config.{name}"
     if has_target({name: value}):
-        what = "_target_ is refused here: arguments are plain values"
-        problems.add(what, key, UnknownKeyError)
+        problems.add(TARGET_REFUSED, key, UnknownKeyError)
     elif value == "???" and not allow_open:
         problems.add(f"no value is given (???): set {name}", key)
 

@@ -20,7 +20,7 @@ from optim_hydra.signature import Argument, signature_of
 
 __all__ = ["check_parameters"]
 
-_GROUP_KEYS = ("params", "param_names", "name", "initial_lr")
+_GROUP_KEYS = ("params", "name", "initial_lr")
 
 
 def check_parameters(

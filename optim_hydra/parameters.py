@@ -87,7 +87,7 @@ def read_parameters(source: object) -> Parameters:
         raise _wrong_source(source)
     items = list(source)
     if items and all(isinstance(item, Mapping) for item in items):
-        groups = [{**group, "params": _as_list(group.get("params"))} for group in items]
+        groups = [_with_names(group) for group in items]
         kept = [{**g, "params": _trainable(g["params"])} for g in groups]
         frozen = sum(len(g["params"]) for g in groups) - sum(
             len(g["params"]) for g in kept
@@ -103,6 +103,19 @@ def _wrong_source(source: object) -> WrongObjectError:
         f"the first argument is of type {type(source).__name__}: give a torch module,"
         " parameters or parameter groups: build_optimizer(module, config)"
     )
+
+
+def _with_names(group: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy a group, its `param_names` put beside the parameters that they name."""
+    values = dict(group)
+    params, names = _as_list(values.get("params")), values.pop("param_names", None)
+    if names is not None and not any(isinstance(item, tuple) for item in params):
+        if len(names) != len(params):
+            msg = f"a group has {len(names)} param_names for {len(params)} parameters:"
+            msg += " give one for each, or none"
+            raise WrongObjectError(msg)
+        params = list(zip(names, params, strict=True))
+    return {**values, "params": params}
 
 
 def _as_list(params: Any) -> list[Any]:

@@ -128,9 +128,7 @@ def wsd(  # noqa: PLR0913 - its keywords are the fields that it reads
 
 def _progress(step: int, start: int, end: int) -> float:
     """Share of the way from `start` to `end` that is done; 0 before the start."""
-    return (
-        min(max(step - start, 0), end - start) / (end - start) if end > start else 0.0
-    )
+    return max(step - start, 0) / (end - start) if end > start else 0.0
 
 
 def _mix(share: float, floor: float) -> float:

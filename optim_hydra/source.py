@@ -116,7 +116,7 @@ def _mounts(config: DictConfig, at: str) -> set[str]:
         if package.startswith("_global_.")
         else join_key(at, package)
         for group, _, package in mounted
-        if package and group.split()[-1].rpartition("/")[2] == NODE_NAME
+        if package and group.rpartition(" ")[2].rpartition("/")[2] == NODE_NAME
     }
 
 

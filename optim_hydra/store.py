@@ -17,7 +17,7 @@ from optim_hydra.errors import Problems
 from optim_hydra.node import plain
 from optim_hydra.schema import OptimConfig
 from optim_hydra.source import MigratingSearchPath, MigratingSource
-from optim_hydra.tree import BUILD_TARGET, has_target
+from optim_hydra.tree import BUILD_TARGET, TARGET_REFUSED, has_target
 
 __all__ = ["optim_full_key", "optim_target", "register"]
 
@@ -46,7 +46,7 @@ def optim_target(
             if not OmegaConf.is_missing(_parent_, key) and has_target(
                 plain(_parent_[key])
             ):
-                problems.add("_target_ is refused here: values are plain", key)
+                problems.add(TARGET_REFUSED, key)
         problems.raise_if_any()
     return BUILD_TARGET
 

@@ -12,6 +12,7 @@ from optim_hydra.errors import join_key
 __all__ = [
     "BUILD_TARGET",
     "NODE_NAME",
+    "TARGET_REFUSED",
     "has_target",
     "is_optimizer_node",
     "is_our_target",
@@ -21,6 +22,7 @@ __all__ = [
 
 NODE_NAME = "optim"
 BUILD_TARGET = "optim_hydra.build"
+TARGET_REFUSED = "_target_ is refused here: arguments are plain values"
 _SCHEMA = ("optim_hydra.schema", "OptimConfig")
 
 

@@ -109,3 +109,16 @@ def test_groups_of_another_optimizer_and_tensor_rates_are_taken(module) -> None:
     groups = [{"params": module.parameters(), "eps": (None, 1e-2)}]
     adafactor = build_optimizer(groups, {"optimizer": "Adafactor"})
     assert adafactor.param_groups[0]["eps"] == (None, 1e-2)
+
+
+def test_names_of_old_groups_stay_with_their_parameters(module) -> None:
+    old = build_optimizer(module, sgd())
+    module.weight.requires_grad_(False)
+    (group,) = build_optimizer(old.param_groups, sgd()).param_groups
+    assert (group["params"], group["param_names"]) == ([module.bias], ["bias"])
+    wrong = {"params": module.parameters(), "param_names": ["weight"]}
+    with pytest.raises(WrongObjectError) as caught:
+        build_optimizer([wrong], sgd())
+    assert str(caught.value) == (
+        "a group has 1 param_names for 2 parameters: give one for each, or none"
+    )
