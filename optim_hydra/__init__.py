@@ -19,6 +19,7 @@ from optim_hydra.override_text import migrate_overrides as migrate_overrides
 from optim_hydra.schedule import register_schedule as register_schedule
 from optim_hydra.schema import ActorCriticConfig as ActorCriticConfig
 from optim_hydra.schema import OptimConfig as OptimConfig
+from optim_hydra.schema_groups import ParamGroupConfig as ParamGroupConfig
 from optim_hydra.store import register as _register
 from optim_hydra.validate import validate as validate
 from optim_hydra.version import __version__ as __version__
@@ -26,17 +27,24 @@ from optim_hydra.version import __version__ as __version__
 if TYPE_CHECKING:
     from optim_hydra.builder import build_optimizer as build_optimizer
     from optim_hydra.clipping import grad_norm as grad_norm
+    from optim_hydra.container import OptimizersContainer as OptimizersContainer
     from optim_hydra.factory import build as build
     from optim_hydra.lr_scheduler import build_lr_scheduler as build_lr_scheduler
+    from optim_hydra.parts import build_optimizers as build_optimizers
+    from optim_hydra.report import assignment_report as assignment_report
 
 __all__ = [
     "ActorCriticConfig",
     "ConfigError",
     "OptimConfig",
     "OptimHydraError",
+    "OptimizersContainer",
+    "ParamGroupConfig",
+    "assignment_report",
     "build",
     "build_lr_scheduler",
     "build_optimizer",
+    "build_optimizers",
     "compose",
     "grad_norm",
     "main",
@@ -48,9 +56,12 @@ __all__ = [
 ]
 
 _LAZY = {
+    "OptimizersContainer": "container",
+    "assignment_report": "report",
     "build": "factory",
     "build_lr_scheduler": "lr_scheduler",
     "build_optimizer": "builder",
+    "build_optimizers": "parts",
     "grad_norm": "clipping",
 }
 

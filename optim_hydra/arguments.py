@@ -22,6 +22,7 @@ __all__ = [
     "Planned",
     "given_by_config",
     "given_by_plain_node",
+    "given_by_rule",
     "plan_arguments",
 ]
 
@@ -38,6 +39,7 @@ class Given:
     value: Any
     key: str
     is_default: bool = False
+    """Whether nobody set it for this class: left out where it does not fit."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +80,42 @@ def given_by_config(optim: OptimConfig, problems: Problems) -> list[Given]:
             problems.add(what, f"{EXTRA}.{name}")
         given.append(Given(name, value, f"{EXTRA}.{name}"))
     return given
+
+
+def given_by_rule(
+    optim: OptimConfig, rule: Mapping[str, Any], problems: Problems, *, same_class: bool
+) -> list[Given]:
+    """List what a rule gives: its own values, and the node's where it has none.
+
+    Args:
+        optim: The checked node.
+        rule: The checked rule.
+        problems: Of the rule; the node's own values are reported with the node.
+        same_class: Whether the rule keeps the node's class, and with it the node's
+            further arguments.
+
+    """
+    given: dict[str, Given] = {}
+    if same_class:
+        extra = optim.override_optimizer_config or {}
+        items = {**extra, **_switches(optim.implementation)}
+        given = {n: Given(n, v, n, is_default=True) for n, v in items.items()}
+    for name in FIELDS:
+        value = getattr(optim, name)
+        if name in rule:
+            given[name] = Given(name, rule[name], name)
+        elif f"{name}_mult" in rule:
+            value *= rule[f"{name}_mult"]
+            given[name] = Given(name, value, f"{name}_mult")
+        elif value is not None:
+            given[name] = Given(name, value, name, is_default=True)
+    for name, value in rule.get(EXTRA, {}).items():
+        key = f"{EXTRA}.{name}"
+        if name in FIELDS:
+            problems.add(f"{name} is a field of the rule itself: write it there", key)
+        else:
+            given[name] = Given(name, value, key)
+    return [item for item in given.values() if item.value != "???"]
 
 
 def given_by_plain_node(arguments: Mapping[str, Any]) -> list[Given]:
@@ -139,7 +177,8 @@ def _fit(
         # A copy: some classes take things out of a dict that they were given.
         kwargs[item.name] = copy.deepcopy(fit_value(item.value, argument))
     except Refused as refused:
-        problems.add(str(refused), item.key + refused.index)
+        if not item.is_default:
+            problems.add(str(refused), item.key + refused.index)
 
 
 def _check_together(

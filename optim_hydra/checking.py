@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +10,14 @@ from optim_hydra.errors import Problem, Problems, UnknownKeyError
 from optim_hydra.migration import rename_keys
 from optim_hydra.node import NODE_KEYS, Node
 from optim_hydra.rename_notices import written_as
-from optim_hydra.schedule_plan import check_schedule
-from optim_hydra.schema import OptimConfig, check_fields, is_open
+from optim_hydra.rules import is_open
+from optim_hydra.schedule_plan import check_rule_schedule, check_schedule
+from optim_hydra.schema import OptimConfig, check_fields
 from optim_hydra.tree import TARGET_REFUSED, has_target, is_our_target
 
 __all__ = ["read_config"]
+
+EXTRA = "override_optimizer_config"
 
 
 def read_config(
@@ -36,10 +40,14 @@ def read_config(
         if not (allow_open and value == "???"):
             problems.add(f"no value is given ({value}): set {key}", key)
     optim = OptimConfig(**checked)
-    for name, value in (optim.override_optimizer_config or {}).items():
-        _check_plain(name, value, problems, allow_open=allow_open)
+    if optim.layer_decay is not None and optim.layer_decay.factor is None:
+        optim.layer_decay = None
+    for at, mapping in _nested(optim):
+        _check_mapping(at, mapping, problems, allow_open=allow_open)
     if "lr_scheduler_type" in checked or "lr_scheduler_type" not in items:
         check_schedule(optim, problems)
+        for number, rule in enumerate(optim.param_groups):
+            check_rule_schedule(optim, rule, number, problems)
     problems.found = [
         _as_written(problem, items, node.at) for problem in problems.found
     ]
@@ -62,14 +70,28 @@ def _check_library_keys(items: dict[str, Any], problems: Problems) -> None:
         items.pop(key, None)
 
 
-def _check_plain(
-    name: str, value: Any, problems: Problems, *, allow_open: bool
+def _check_mapping(
+    at: str, mapping: dict[str, Any], problems: Problems, *, allow_open: bool
 ) -> None:
-    key = f"override_optimizer_config.{name}"
-    if has_target({name: value}):
-        problems.add(TARGET_REFUSED, key, UnknownKeyError)
-    elif value == "???" and not allow_open:
-        problems.add(f"no value is given (???): set {name}", key)
+    """Note targets and values that nobody gave; those of rules are taken out."""
+    for name, value in list(mapping.items()):
+        key = f"{at}.{name}"
+        if at.endswith(EXTRA) and has_target({name: value}):
+            problems.add(TARGET_REFUSED, key, UnknownKeyError)
+        elif is_open(value):
+            if not (allow_open and value == "???"):
+                problems.add(f"no value is given ({value}): set {name}", key)
+            if not at.endswith(EXTRA):
+                del mapping[name]
+
+
+def _nested(optim: OptimConfig) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the mappings inside a config: further arguments, and the rules."""
+    yield EXTRA, optim.override_optimizer_config or {}
+    for number, rule in enumerate(optim.param_groups):
+        yield f"param_groups[{number}]", rule
+        if isinstance(rule.get(EXTRA), dict):
+            yield f"param_groups[{number}].{EXTRA}", rule[EXTRA]
 
 
 def _as_written(problem: Problem, items: dict[str, Any], at: str) -> Problem:

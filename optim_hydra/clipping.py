@@ -104,13 +104,14 @@ def _after_step(
 
 def _clip(optimizer: Optimizer, clipping: _Clipping) -> None:
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    parameters = [p for p in parameters if p.grad is not None]
     # A GradScaler leaves the gradients of fused classes scaled until the step.
     grad_scale = getattr(optimizer, "grad_scale", None)
     scale = 1.0 if grad_scale is None else float(grad_scale)
     try:
-        norm = nn.utils.clip_grad_norm_(parameters, clipping.max_norm * scale) / scale
+        norm = _clip_together(parameters, clipping.max_norm * scale) / scale
     except NotImplementedError as error:
-        if not any(p.grad is not None and p.grad.is_sparse for p in parameters):
+        if not any(p.grad.is_sparse for p in parameters):
             raise
         raise ConfigError([Problem(SPARSE, "clip_grad", ConfigError)]) from error
     # A step that calls its base class's step comes here twice, and the second norm
@@ -118,6 +119,34 @@ def _clip(optimizer: Optimizer, clipping: _Clipping) -> None:
     if not clipping.in_step or norm > clipping.max_norm * 1.001:
         clipping.norm = norm
     clipping.in_step = True
+
+
+def _clip_together(parameters: list[Tensor], max_norm: float) -> Tensor:
+    """Clip by one norm over all gradients; return it.
+
+    Sharded gradients (DTensors) are normed mesh by mesh, since torch takes one kind at
+    a time, and a norm of norms is the norm of all.
+    """
+    by_mesh: dict[Any, list[Tensor]] = {}
+    for parameter in parameters:
+        mesh = getattr(parameter.grad, "device_mesh", None)
+        by_mesh.setdefault(mesh, []).append(parameter)
+    if len(by_mesh) == 1 and None in by_mesh:
+        total: Tensor = nn.utils.clip_grad_norm_(parameters, max_norm)
+        return total
+    norms: list[Tensor] = []
+    for members in by_mesh.values():
+        norm: Any = nn.utils.get_total_norm(
+            [p.grad for p in members if p.grad is not None]
+        )
+        norms.append(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
+    if not norms:
+        return torch.zeros(())
+    device = norms[0].device
+    total = torch.linalg.vector_norm(torch.stack([norm.to(device) for norm in norms]))
+    for members in by_mesh.values():
+        nn.utils.clip_grads_with_norm_(members, max_norm, total)
+    return total
 
 
 def _remember(optimizer: Optimizer, max_norm: float) -> None:

@@ -15,18 +15,20 @@ from optim_hydra.errors import (
     WrongObjectError,
     join_key,
 )
+from optim_hydra.group_records import records_of
 from optim_hydra.journal import JOURNAL
-from optim_hydra.node import read_node
+from optim_hydra.node import Node, read_node
 from optim_hydra.rules import Count, Refused
 from optim_hydra.schedule import Schedule, steps_of
-from optim_hydra.schedule_plan import plan_schedule, unread_fields
+from optim_hydra.schedule_plan import plan_schedules, unread_fields
 from optim_hydra.scheduled_lr import ScheduledLR
 from optim_hydra.schema import OptimConfig
 
-__all__ = ["build_lr_scheduler"]
+__all__ = ["build_lr_scheduler", "mark_advanced", "read_schedule", "schedule_node"]
 
 log = logging.getLogger(__name__)
 _LONG_WARMUP = 0.5
+_ADVANCED = "_optim_hydra_advanced"
 
 
 def build_lr_scheduler(
@@ -68,30 +70,71 @@ def build_lr_scheduler(
             " build_lr_scheduler(optimizer, config)"
         )
         raise WrongObjectError(msg)
-    node = read_node(config)
+    return schedule_node(optimizer, read_node(config), total_training_steps)
+
+
+def schedule_node(
+    optimizer: Optimizer, node: Node, total_training_steps: int | None
+) -> ScheduledLR:
+    """Build the schedule of a node that was read; see `build_lr_scheduler`."""
     problems = Problems(node.at)
-    if node.target:
-        what = (
-            f"the plain node _target_: {node.target} describes no schedule: use"
-            " optimizer_impl and optimizer"
-        )
-        problems.add(what, "_target_")
-        problems.raise_if_any()
-    optim = read_config(node, problems)
-    total = _total(optim.total_training_steps, total_training_steps, problems)
+    _check_free(optimizer, problems)
+    optim, total = read_schedule(node, total_training_steps, problems)
     if any("lr" not in group for group in optimizer.param_groups):
         what = (
             f"{type(optimizer).__name__} keeps no lr in its groups: nothing to schedule"
         )
         problems.add(what, "lr_scheduler_type")
     problems.raise_if_any()
-    schedule = plan_schedule(optim, total, problems)
+    schedule, by_rule = plan_schedules(optim, total, problems)
+    own = {
+        index: by_rule[record.rules[0]]
+        for index, record in enumerate(records_of(optimizer))
+        if record.schedule and record.rules[0] in by_rule
+    }
+    if by_rule and not own:
+        what = (
+            "rules set schedules of their own, and this optimizer was not built from"
+            " the node: build_optimizer(module, config) first"
+        )
+        problems.add(what, "param_groups")
+        problems.raise_if_any()
     for key in unread_fields(optim):
         text = f"{join_key(node.at, key)} is not read by the schedule {schedule.name}"
-        warnings.warn(text, OptimHydraWarning, stacklevel=2)
+        warnings.warn(text, OptimHydraWarning, stacklevel=3)
     JOURNAL.scheduled.add(node.at)
     _tell(optim, schedule, node.at or "optim")
-    return ScheduledLR(optimizer, schedule)
+    return ScheduledLR(optimizer, schedule, own)
+
+
+def read_schedule(
+    node: Node, total_training_steps: int | None, problems: Problems
+) -> tuple[OptimConfig, int]:
+    """Read a node's schedule fields and the number of steps; note what is wrong."""
+    if node.target:
+        what = (
+            f"the plain node _target_: {node.target} describes no schedule: use"
+            " optimizer_impl and optimizer"
+        )
+        problems.add(what, "_target_")
+        return OptimConfig(), -1
+    optim = read_config(node, problems)
+    total = _total(optim.total_training_steps, total_training_steps, problems)
+    return optim, total
+
+
+def mark_advanced(optimizer: Optimizer, name: str) -> None:
+    """Remember that a container advances an optimizer's schedule under a name."""
+    vars(optimizer)[_ADVANCED] = name
+
+
+def _check_free(optimizer: Optimizer, problems: Problems) -> None:
+    name = vars(optimizer).get(_ADVANCED)
+    if name is not None or getattr(optimizer, "lr_schedulers", None):
+        what = "the container advances its schedules at each of its steps:"
+        what += " container.lr_schedulers has them"
+        problems.add(what, "lr_scheduler_type")
+        problems.raise_if_any()
 
 
 def _tell(optim: OptimConfig, schedule: Schedule, at: str) -> None:

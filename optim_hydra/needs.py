@@ -25,6 +25,10 @@ class Need:
     """A key of `PROTOCOLS` that the training loop has to keep."""
     matrices_only: bool = False
     """It takes two-dimensional parameters only."""
+    one_lr: bool = False
+    """Its groups must share one lr; it stops at the first step otherwise."""
+    one_group: bool = False
+    """It takes no groups."""
     only_warn: bool = False
     """It trains without the protocol, so a loop that does not promise it is warned."""
 
@@ -33,7 +37,11 @@ _MODES = Need(protocol="train_eval_modes", only_warn=True)
 
 # (package, class) -> need; subclasses need the same.
 NEEDS: dict[tuple[str, str], Need] = {
-    ("torch", "LBFGS"): Need(protocol="closure"),
+    ("dadaptation", "DAdaptAdam"): Need(one_lr=True),
+    ("dadaptation", "DAdaptLion"): Need(one_lr=True),
+    ("dadaptation", "DAdaptSGD"): Need(one_lr=True),
+    ("prodigyopt", "Prodigy"): Need(one_lr=True),
+    ("torch", "LBFGS"): Need(protocol="closure", one_group=True),
     ("torch", "SparseAdam"): Need(protocol="sparse_gradients"),
     ("torch", "Muon"): Need(matrices_only=True),
     ("schedulefree", "AdamWScheduleFree"): _MODES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
@@ -9,8 +10,8 @@ from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
 from optim_hydra.argument_values import fit_value
-from optim_hydra.clipping import SPARSE
 from optim_hydra.errors import Problems, UnknownKeyError, nearest
+from optim_hydra.groups import ClassGroups
 from optim_hydra.needs import need_of
 from optim_hydra.node import plain
 from optim_hydra.parameters import Parameters
@@ -18,35 +19,35 @@ from optim_hydra.rules import Refused
 from optim_hydra.schema import RULES
 from optim_hydra.signature import Argument, signature_of
 
-__all__ = ["check_parameters"]
+__all__ = ["check_classes", "check_given_groups", "check_trainable"]
 
 _GROUP_KEYS = ("params", "name", "initial_lr")
+_SHOWN = 5
 
 
-def check_parameters(
-    parameters: Parameters, cls: type, problems: Problems, *, clips: bool
+def check_trainable(
+    parameters: Parameters, num_frozen: int, problems: Problems
 ) -> None:
-    """Note what the class, or clipping, can't do with these parameters.
-
-    The values of group dicts are checked and made plain in place.
-    """
-    if not parameters.groups:
-        frozen = parameters.num_frozen
+    """Note that nothing is left to train, or that shapes are not known yet."""
+    total = sum(len(group["params"]) for group in parameters.groups)
+    if total == num_frozen:
+        frozen = parameters.num_frozen + num_frozen
         what = f"nothing to train in {parameters.source}: {frozen} parameters"
         if frozen:
-            what += f", all {frozen} frozen: set requires_grad before building"
+            by_rule = ", some by a freeze rule" if num_frozen else ""
+            what += f", all {frozen} frozen{by_rule}: set requires_grad before building"
         problems.add(what)
-        return
+    lazy = [name for name, p in parameters.named() if is_lazy(p)]
+    if lazy:
+        names = ", ".join(lazy[:_SHOWN])
+        what = f"the shapes of {names} are not known yet: run the module"
+        problems.add(f"{what} once before building its optimizer")
+
+
+def check_given_groups(parameters: Parameters, cls: type, problems: Problems) -> None:
+    """Check the values of group dicts that the program gave, and make them plain."""
     for index, group in enumerate(parameters.groups):
         _check_group(group, f"parameter group {index}", cls, problems)
-    lazy = [n for n, p in parameters.named() if is_lazy(p)]
-    if lazy:
-        what = f"the shapes of {', '.join(lazy[:5])} are not known yet: run the module"
-        problems.add(f"{what} once before building its optimizer")
-    elif need_of(cls).matrices_only:
-        _check_matrices(parameters, cls, problems)
-    if clips and (parameters.has_sparse or need_of(cls).protocol == "sparse_gradients"):
-        problems.add(SPARSE, "clip_grad")
 
 
 def _check_group(
@@ -76,16 +77,34 @@ def _check_group(
             problems.add(f"{where}, {key}{refused.index}: {refused}")
 
 
-def _check_matrices(parameters: Parameters, cls: type, problems: Problems) -> None:
-    bad = [(name, tuple(p.shape)) for name, p in parameters.named() if p.ndim != 2]  # noqa: PLR2004
+def check_classes(classes: Sequence[ClassGroups], problems: Problems) -> None:
+    """Note what a class can't do with the parameters and groups that it gets."""
+    for groups in classes:
+        need, name = need_of(groups.cls), groups.cls.__name__
+        if need.matrices_only:
+            check_matrices(groups.cls, groups.named(), problems)
+        if need.one_group and len(groups.groups) > 1:
+            what = f"{name} takes one group of parameters, not {len(groups.groups)}"
+            problems.add(f"{what}: choose another class for them", "param_groups")
+        rates = {float(group.values.get("lr", 0.0)) for group in groups.groups}
+        if need.one_lr and len(rates - {0.0}) > 1:
+            listed = ", ".join(f"{rate:g}" for rate in sorted(rates))
+            what = f"{name} wants one lr for all of its parameters, not {listed}"
+            problems.add(f"{what}: it stops at the first step", "param_groups")
+
+
+def check_matrices(
+    cls: type, named: Sequence[tuple[str, Tensor]], problems: Problems
+) -> None:
+    """Note the parameters that are no matrices, for a class that takes nothing else."""
+    bad = [(name, tuple(p.shape)) for name, p in named if p.ndim != 2]  # noqa: PLR2004
     if not bad:
         return
-    listed = ", ".join(f"{name} {shape}" for name, shape in bad[:5])
-    more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""  # noqa: PLR2004
+    listed = ", ".join(f"{name} {shape}" for name, shape in bad[:_SHOWN])
+    more = f" and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
     what = (
         f"{cls.__name__} takes matrices (2-D parameters) only, not {listed}{more}"
-        f" ({len(bad)} in all); give it the matrices, [(n, p) for n, p in"
-        " module.named_parameters() if p.ndim == 2], and the others to a second"
-        " optimizer"
+        f" ({len(bad)} in all); choose optim@MODULE.optim=muon, or AdamW with a rule"
+        f" for the matrices: param_groups=[{{ndim: 2, optimizer: {cls.__name__}}}]"
     )
     problems.add(what, "optimizer")

@@ -1,24 +1,20 @@
-"""Read a module, parameters or group dicts into named, trainable parameters."""
+"""Read modules, parameters or group dicts into named, trainable parameters."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
 from optim_hydra.errors import WrongObjectError
+from optim_hydra.survey import Entry, survey
 
-__all__ = ["Parameters", "read_parameters"]
+__all__ = ["Parameters", "Roots", "read_each", "read_parameters"]
 
 Named = tuple[str, nn.Parameter | Tensor]
-# Segments that wrappers put into names: FSDP1, torch.compile, checkpointing.
-_WRAPPERS = re.compile(
-    r"(?:(?<=\.)|^)(?:_fsdp_wrapped_module|_orig_mod|_checkpoint_wrapped_module)\."
-)
-_DATA_PARALLEL = (nn.parallel.DistributedDataParallel, nn.DataParallel)
+Roots = tuple[tuple[str, nn.Module], ...]
 
 
 @dataclass(frozen=True)
@@ -29,8 +25,16 @@ class Parameters:
     """`params` holds (name, parameter) pairs, or bare ones where no name is known."""
     num_frozen: int
     source: str
-    has_sparse: bool = False
-    """Whether a module in the source makes sparse gradients."""
+    entries: list[Entry] | None = None
+    """Every parameter of the modules with all of its names; None without modules."""
+    roots: Roots = ()
+    """The modules, each with the prefix of its names."""
+
+    def for_optimizer(self) -> list[Any]:
+        """Return what the optimizer's first argument takes."""
+        if len(self.groups) == 1 and not self.are_grouped:
+            return list(self.groups[0]["params"])
+        return self.groups
 
     def named(self) -> Iterable[Named]:
         """Yield every parameter with its name, a position where it has none."""
@@ -38,28 +42,27 @@ class Parameters:
             for index, item in enumerate(group["params"]):
                 yield item if isinstance(item, tuple) else (f"parameter {index}", item)
 
-    def for_optimizer(self) -> list[Any]:
-        """Return what the optimizer's first argument takes."""
-        if len(self.groups) == 1 and self.groups[0].keys() == {"params"}:
-            return list(self.groups[0]["params"])
-        return self.groups
+    @property
+    def are_named(self) -> bool:
+        """Whether every parameter has a name."""
+        items = (item for group in self.groups for item in group["params"])
+        return all(isinstance(item, tuple) for item in items)
 
+    @property
+    def are_grouped(self) -> bool:
+        """Whether the program has given groups with values of their own."""
+        return any(group.keys() != {"params"} for group in self.groups)
 
-def canonical_names(module: nn.Module) -> list[Named]:
-    """Return the parameters under names without the segments that wrappers add."""
-    prefix = "module." if isinstance(_unwrapped(module), _DATA_PARALLEL) else ""
-    named: list[Named] = list(module.named_parameters())
-    names = [_WRAPPERS.sub("", name).removeprefix(prefix) for name, _ in named]
-    if len(set(names)) < len(names):
-        return named  # a child of the user's own is called like a wrapper's segment
-    return [
-        (name, parameter) for name, (_, parameter) in zip(names, named, strict=True)
-    ]
-
-
-def _unwrapped(module: nn.Module) -> nn.Module:
-    inner = getattr(module, "_orig_mod", module)  # torch.compile
-    return inner if isinstance(inner, nn.Module) else module
+    @property
+    def has_sparse(self) -> bool:
+        """Whether a module makes sparse gradients."""
+        return any(
+            isinstance(module, (nn.Embedding, nn.EmbeddingBag))
+            and module.sparse
+            and module.weight.requires_grad
+            for _, root in self.roots
+            for module in root.modules()
+        )
 
 
 def read_parameters(source: object) -> Parameters:
@@ -71,15 +74,9 @@ def read_parameters(source: object) -> Parameters:
         WrongObjectError: The source is neither a module nor holds parameters.
 
     """
-    if isinstance(source, nn.Module):
-        name = f"the module {type(source).__name__}"
-        has_sparse = any(
-            isinstance(m, (nn.Embedding, nn.EmbeddingBag))
-            and m.sparse
-            and m.weight.requires_grad
-            for m in source.modules()
-        )
-        return _one_group(list(canonical_names(source)), name, has_sparse=has_sparse)
+    roots = _roots(source)
+    if roots is not None:
+        return _of_modules(source, roots)
     unordered = isinstance(source, (set, frozenset))
     if unordered or isinstance(source, (Tensor, Mapping, str)):
         raise _wrong_source(source)
@@ -95,7 +92,72 @@ def read_parameters(source: object) -> Parameters:
         return Parameters(
             [g for g in kept if g["params"]], frozen, "the parameter groups"
         )
-    return _one_group(items, "the parameters given")
+    kept_items = _trainable(items)
+    groups = [{"params": kept_items}] if kept_items else []
+    return Parameters(groups, len(items) - len(kept_items), "the parameters given")
+
+
+def read_each(modules: Sequence[nn.Module]) -> list[Parameters]:
+    """Read several parts of a model, each by itself, under names that differ.
+
+    A parameter that is tied over two parts belongs to the first.
+    """
+    roots = _roots(modules) or ()
+    named = f"one of the {len(roots)} parts"
+    read = [_of_modules(named, (root,)) for root in roots]
+    seen: set[int] = set()
+    for parameters in read:
+        for group in parameters.groups:
+            group["params"] = [p for p in group["params"] if id(p[1]) not in seen]
+            seen.update(id(parameter) for _, parameter in group["params"])
+    return read
+
+
+def _roots(source: object) -> Roots | None:
+    """Return the modules of a source with their prefixes; None where it has none."""
+    if isinstance(source, nn.Module):
+        return (("", source),)
+    if isinstance(source, Mapping) and _are_modules(source.values()):
+        return tuple((f"{name}.", module) for name, module in source.items())
+    if isinstance(source, Sequence) and _are_modules(source):
+        return _numbered(source) if _share_names(source) else _bare(source)
+    return None
+
+
+def _are_modules(values: Collection[Any]) -> bool:
+    return bool(values) and all(isinstance(value, nn.Module) for value in values)
+
+
+def _bare(modules: Sequence[nn.Module]) -> Roots:
+    return tuple(("", module) for module in modules)
+
+
+def _numbered(modules: Sequence[nn.Module]) -> Roots:
+    return tuple((f"{index}.", module) for index, module in enumerate(modules))
+
+
+def _share_names(modules: Sequence[nn.Module]) -> bool:
+    """Whether two parts have a parameter of one name; pipeline stages have not."""
+    names = [e.name for module in modules for e in survey((("", module),))]
+    return len(set(names)) < len(names)
+
+
+def _of_modules(source: object, roots: Roots) -> Parameters:
+    entries = survey(roots)
+    kept = [(e.name, e.parameter) for e in entries if e.parameter.requires_grad]
+    if isinstance(source, str):
+        named = source
+    elif isinstance(source, nn.Module):
+        named = f"the module {type(source).__name__}"
+    else:
+        named = f"the {len(roots)} modules"
+    return Parameters(
+        [{"params": kept}] if kept else [],
+        len(entries) - len(kept),
+        named,
+        entries,
+        roots,
+    )
 
 
 def _wrong_source(source: object) -> WrongObjectError:
@@ -120,21 +182,13 @@ def _with_names(group: Mapping[str, Any]) -> dict[str, Any]:
 
 def _as_list(params: Any) -> list[Any]:
     if isinstance(params, nn.Module):
-        return list(canonical_names(params))
+        return [(entry.name, entry.parameter) for entry in survey((("", params),))]
     if params is None or isinstance(params, Tensor):
         return [] if params is None else [params]
     if not isinstance(params, Iterable) or isinstance(params, (str, Mapping)):
         msg = f"`params` of a group is of type {type(params).__name__}: give parameters"
         raise WrongObjectError(msg)
     return list(params)
-
-
-def _one_group(
-    items: list[Any], source: str, *, has_sparse: bool = False
-) -> Parameters:
-    kept = _trainable(items)
-    groups = [{"params": kept}] if kept else []
-    return Parameters(groups, len(items) - len(kept), source, has_sparse)
 
 
 def _trainable(items: list[Any]) -> list[Any]:

@@ -8,7 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Choice", "Count", "Flag", "Items", "Real", "Reals", "Refused", "Text"]
+__all__ = [
+    "Choice",
+    "Count",
+    "Flag",
+    "Items",
+    "Real",
+    "Reals",
+    "Refused",
+    "Text",
+    "Texts",
+    "is_open",
+]
 
 
 class Refused(Exception):  # noqa: N818 - never leaves the package
@@ -156,6 +167,8 @@ class Flag:
 class Text:
     """Text that is not empty."""
 
+    example: str = "AdamW"
+
     def __call__(self, value: Any) -> str:
         """Return the value.
 
@@ -165,7 +178,7 @@ class Text:
         """
         if isinstance(value, str) and value.strip():
             return value
-        msg = f"{shown(value)} is not a name: write one such as AdamW"
+        msg = f"{shown(value)} is not a name: write one such as {self.example}"
         raise Refused(msg)
 
 
@@ -208,6 +221,42 @@ class Items:
             return {str(key): item for key, item in value.items()}
         msg = f"{shown(value)} is not a mapping: write {{name: value}}"
         raise Refused(msg)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """A list of texts, each one of a few words where these are given."""
+
+    words: tuple[str, ...] = ()
+    single: bool = False
+    """Whether one text without a list will do."""
+    example: str = ""
+
+    def __call__(self, value: Any) -> list[str]:
+        """Return the value as a list.
+
+        Raises:
+            Refused: It is no list, or an element is refused.
+
+        """
+        if isinstance(value, str) and self.single:
+            value = [value]
+        example = self.example or f"[{', '.join(self.words[:2])}]"
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            msg = f"{shown(value)} is not a list of words: write {example}"
+            raise Refused(msg)
+        check = Choice(self.words) if self.words else Text(example)
+        for index, item in enumerate(value):
+            try:
+                check(item)
+            except Refused as refused:
+                raise Refused(str(refused), f"[{index}]") from None
+        return list(value)
+
+
+def is_open(value: Any) -> bool:
+    """Whether a value is left for Hydra to fill: `???` or a reference."""
+    return isinstance(value, str) and ("${" in value or value == "???")
 
 
 def to_float(value: Any) -> float | None:

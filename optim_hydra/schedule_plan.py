@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
-from optim_hydra.errors import Problems, nearest
+from optim_hydra.errors import ConfigError, Problems, join_key, nearest
 from optim_hydra.schedule import OPTIONAL_FIELDS, SCHEDULES, Schedule, steps_of
 from optim_hydra.schema import OptimConfig
+from optim_hydra.schema_groups import SCHEDULE_KEYS
 
-__all__ = ["check_schedule", "plan_schedule", "unread_fields"]
+__all__ = [
+    "check_rule_schedule",
+    "check_schedule",
+    "plan_schedule",
+    "plan_schedules",
+    "rule_schedule",
+    "unread_fields",
+]
 
 
 def check_schedule(optim: OptimConfig, problems: Problems) -> None:
@@ -27,6 +36,42 @@ def check_schedule(optim: OptimConfig, problems: Problems) -> None:
             problems.add(f"{what} strict=false", key)
 
 
+def rule_schedule(optim: OptimConfig, rule: Mapping[str, Any]) -> OptimConfig | None:
+    """Return the node with a rule's own schedule; None where the rule has none.
+
+    What the rule leaves open comes from the node, as far as its schedule reads it; a
+    warmup of its own takes the place of the node's, in steps or as a ratio.
+    """
+    own = {key: rule[key] for key in SCHEDULE_KEYS if key in rule}
+    if (
+        not own
+        or own.get("lr_scheduler_type", optim.lr_scheduler_type) not in SCHEDULES
+    ):
+        return None
+    if "lr_warmup_steps" in own:
+        own.setdefault("lr_warmup_steps_ratio", 0.0)
+    elif "lr_warmup_steps_ratio" in own:
+        own["lr_warmup_steps"] = -1
+    merged = replace(optim, param_groups=[], **own)
+    unread = [key for key in unread_fields(merged) if key not in own]
+    return replace(merged, **{key: OPTIONAL_FIELDS[key] for key in unread})
+
+
+def check_rule_schedule(
+    optim: OptimConfig, rule: Mapping[str, Any], number: int, problems: Problems
+) -> None:
+    """Note what is wrong with a rule's own schedule."""
+    own = Problems(join_key(problems.at, f"param_groups[{number}]"))
+    name = rule.get("lr_scheduler_type", optim.lr_scheduler_type)
+    if name in SCHEDULES:
+        merged = rule_schedule(optim, rule)
+    else:
+        merged = replace(optim, param_groups=[], lr_scheduler_type=name)
+    if merged is not None and not (name == optim.lr_scheduler_type not in SCHEDULES):
+        check_schedule(merged, own)
+    problems.found += own.found
+
+
 def unread_fields(optim: OptimConfig) -> list[str]:
     """Return the fields that were changed and that the chosen schedule ignores."""
     read = _keywords(optim)
@@ -35,6 +80,32 @@ def unread_fields(optim: OptimConfig) -> list[str]:
         for key, unset in OPTIONAL_FIELDS.items()
         if key not in read and getattr(optim, key) not in (None, unset)
     ]
+
+
+def plan_schedules(
+    optim: OptimConfig, total: int, problems: Problems
+) -> tuple[Schedule, dict[str, Schedule]]:
+    """Work out the schedule of a config, and those of its rules by their place.
+
+    Raises:
+        ConfigError: With all problems, also those noted before.
+
+    """
+    by_rule: dict[str, Schedule] = {}
+    planned = [("", optim)]
+    for number, rule in enumerate(optim.param_groups):
+        merged = rule_schedule(optim, rule)
+        if merged is not None:
+            planned.append((f"param_groups[{number}]", merged))
+    for at, each in planned:
+        try:
+            by_rule[at] = plan_schedule(
+                each, total, Problems(join_key(problems.at, at))
+            )
+        except ConfigError as error:
+            problems.found += error.problems
+    problems.raise_if_any()
+    return by_rule.pop(""), by_rule
 
 
 def plan_schedule(optim: OptimConfig, total: int, problems: Problems) -> Schedule:

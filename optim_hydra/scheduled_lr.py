@@ -28,9 +28,22 @@ class ScheduledLR(LRScheduler):
     and text: the step, whether the groups had its rates, and what it is made of.
     """
 
-    def __init__(self, optimizer: Optimizer, schedule: Schedule) -> None:
-        """Set the rate for the first update."""
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        schedule: Schedule,
+        own: Mapping[int, Schedule] | None = None,
+    ) -> None:
+        """Set the rate for the first update.
+
+        Args:
+            optimizer: Whose groups get the rates.
+            schedule: Of every group that has none of its own.
+            own: Position of a group -> the schedule of its rule.
+
+        """
         self.schedule = schedule
+        self.own = dict(own or {})
         super().__init__(optimizer)
 
     def get_lr(self) -> list[float | Tensor]:
@@ -45,7 +58,11 @@ class ScheduledLR(LRScheduler):
     def _rates(self, step: int) -> list[float | Tensor]:
         self._take_in_groups()
         factor = self.schedule.factor(step)
-        return [base * factor for base in self.base_lrs]
+        if not self.own:
+            return [base * factor for base in self.base_lrs]
+        factors = dict.fromkeys(range(len(self.base_lrs)), factor)
+        factors |= {index: own.factor(step) for index, own in self.own.items()}
+        return [base * factors[i] for i, base in enumerate(self.base_lrs)]
 
     def _take_in_groups(self) -> None:
         for group in self.optimizer.param_groups[len(self.base_lrs) :]:
@@ -101,16 +118,22 @@ class ScheduledLR(LRScheduler):
 
     def _identity(self) -> dict[str, Any]:
         self._take_in_groups()
-        schedule = self.schedule
-        return {
-            "lr_scheduler_type": schedule.name,
-            "base_lrs": [float(lr) for lr in self.base_lrs],
-            "lr_warmup_steps": schedule.warmup,
-            "total_training_steps": schedule.total,
-            "lr_warmup_init_ratio": schedule.init_ratio,
-            "zero_indexed_step": schedule.zero_indexed,
-            **{k: v for k, v in schedule.numbers.items() if k in OPTIONAL_FIELDS},
-        }
+        identity = _described(self.schedule)
+        identity["base_lrs"] = [float(lr) for lr in self.base_lrs]
+        for index, own in self.own.items():
+            identity[f"group {index}"] = _described(own)
+        return identity
+
+
+def _described(schedule: Schedule) -> dict[str, Any]:
+    return {
+        "lr_scheduler_type": schedule.name,
+        "lr_warmup_steps": schedule.warmup,
+        "total_training_steps": schedule.total,
+        "lr_warmup_init_ratio": schedule.init_ratio,
+        "zero_indexed_step": schedule.zero_indexed,
+        **{k: v for k, v in schedule.numbers.items() if k in OPTIONAL_FIELDS},
+    }
 
 
 def _saved_step(state_dict: Any) -> int:

@@ -7,11 +7,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, ListConfig
 
 from optim_hydra.errors import Problems, UnknownKeyError, nearest
 from optim_hydra.foreign_keys import OTHER_NAMES
-from optim_hydra.rules import Choice, Count, Flag, Items, Real, Reals, Refused, Text
+from optim_hydra.rules import (
+    Choice,
+    Count,
+    Flag,
+    Items,
+    Real,
+    Reals,
+    Refused,
+    Text,
+    Texts,
+    is_open,
+)
+from optim_hydra.schema_groups import (
+    NO_DECAY_ROLES,
+    LayerDecayConfig,
+    check_layer_decay,
+    check_rules,
+)
 
 __all__ = ["ActorCriticConfig", "ModuleConfig", "OptimConfig", "check_fields"]
 
@@ -23,6 +40,11 @@ def _open_dict() -> Any:
     # The struct flag is off on this child alone: `node.override_optimizer_config.k=1`
     # works without `+`, wherever the node is mounted, and `node.lrr=1` still fails.
     return DictConfig({}, flags={"struct": False})
+
+
+def _open_list() -> Any:
+    # As _open_dict, for the rules in it.
+    return ListConfig([], flags={"struct": False})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,14 +113,22 @@ class OptimConfig:
     zero_indexed_step: bool = True
     """Warmup factor k/W at step k (as verl); false: (k+1)/W (as torchtitan)."""
 
+    param_groups: list[Any] = field(default_factory=_open_list)
+    """Rules for some of the parameters, each a `ParamGroupConfig`; first match wins."""
+    no_decay: list[str] = field(default_factory=list)
+    """Of bias, norm, embedding, 1d: those get weight_decay 0."""
+    layer_decay: LayerDecayConfig | None = field(default_factory=LayerDecayConfig)
+    """Multiplies lr layer by layer: `{factor: 0.75, layers: [...]}`."""
+
     strict: bool = True
     """False: values that the class or schedule does not take only warn (sweeps)."""
 
     def __post_init__(self) -> None:
         """Check and convert the values; open references stay as they are."""
         given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        if isinstance(given["override_optimizer_config"], DictConfig):
-            del given["override_optimizer_config"]  # the open default, see _open_dict
+        for name in ("override_optimizer_config", "param_groups"):
+            if isinstance(given[name], (DictConfig, ListConfig)):
+                del given[name]  # the open default, see _open_dict
         problems = Problems("" if is_open(self._full_key_) else self._full_key_)
         for name, value in check_fields(given, problems).items():
             setattr(self, name, value)
@@ -149,6 +179,9 @@ RULES: dict[str, Callable[[Any], Any]] = {
         hint="it is the decay part of wsd; the schedule itself is lr_scheduler_type",
     ),
     "zero_indexed_step": Flag(),
+    "param_groups": list,  # item by item, in check_fields
+    "no_decay": Texts(NO_DECAY_ROLES),
+    "layer_decay": dict,  # as param_groups
     "strict": Flag(),
 }
 
@@ -168,6 +201,10 @@ def check_fields(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]
             problems.add(f"no field {name}{_instead(name)}", name, UnknownKeyError)
         elif is_open(value):
             result[name] = value
+        elif name == "param_groups":
+            result[name] = check_rules(value, RULES, name, problems)
+        elif name == "layer_decay":
+            result[name] = check_layer_decay(value, name, problems)
         else:
             try:
                 result[name] = rule(value)
@@ -183,8 +220,3 @@ def _instead(name: str) -> str:
         return f": write {OTHER_NAMES[name]}"
     near = nearest(name, [key for key in RULES if not key.startswith("_")])
     return near or ": constructor arguments go into override_optimizer_config"
-
-
-def is_open(value: Any) -> bool:
-    """Whether a value is left for Hydra to fill: `???` or a reference."""
-    return isinstance(value, str) and ("${" in value or value == "???")

@@ -8,11 +8,11 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from optim_hydra.builder import plan_node
 from optim_hydra.checking import read_config
 from optim_hydra.errors import OptimHydraWarning, Problems, nearest
 from optim_hydra.journal import JOURNAL
 from optim_hydra.node import Node, read_node
+from optim_hydra.planning import plan_node
 from optim_hydra.schema import RULES
 from optim_hydra.tree import NODE_NAME, is_optimizer_node, mappings
 

@@ -159,8 +159,9 @@ def test_what_was_built_is_logged(
     caplog.set_level(logging.INFO)
     build_optimizer(module, {"optimizer": "SGD", "_full_key_": "actor.optim"})
     assert caplog.messages == [
-        "actor.optim: SGD of 10 numbers in 2 tensors,"
-        " {'lr': 0.001, 'weight_decay': 0.01}"
+        "actor.optim: SGD {'lr': 0.001, 'weight_decay': 0.01}\n"
+        "  group 0: SGD, lr 0.001, weight_decay 0.01, 10 numbers in 2 tensors:"
+        " weight, bias"
     ]
 
 

@@ -555,9 +555,8 @@ ROWS = [
         ConfigError,
         (
             "Muon takes matrices (2-D parameters) only, not bias (2,) (1 in all);"
-            " give it the matrices, [(n, p) for n, p in module.named_parameters()"
-            " if p.ndim == 2], and the others to a second optimizer @"
-            " actor.optim.optimizer"
+            " choose optim@MODULE.optim=muon, or AdamW with a rule for the matrices:"
+            " param_groups=[{ndim: 2, optimizer: Muon}] @ actor.optim.optimizer"
         ),
     ),
     Row(

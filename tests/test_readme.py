@@ -105,6 +105,8 @@ def test_the_key_table_lists_every_field_with_its_default() -> None:
     for name, text in table.items():
         default = getattr(defaults, name)
         default = list(default) if isinstance(default, tuple) else default
+        if dataclasses.is_dataclass(default):
+            default = dataclasses.asdict(default)
         assert yaml.safe_load(text) == default
 
 

@@ -1,0 +1,283 @@
+"""Own `OptimizersContainer`: several optimizers that look like one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar, overload
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from optim_hydra.arguments import given_by_plain_node, plan_arguments
+from optim_hydra.assembly import assemble
+from optim_hydra.errors import Problems, WrongObjectError, nearest
+from optim_hydra.inner_state import InnerState
+from optim_hydra.needs import need_of
+from optim_hydra.parameters import read_each
+from optim_hydra.planning import Plan, Variant
+from optim_hydra.schema import OptimConfig
+from optim_hydra.watch import check_parameters_held, watch
+
+__all__ = ["OptimizersContainer"]
+
+T = TypeVar("T", bound=Optimizer)
+
+
+def _hooked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Run the hooks of a container around its outermost `step`, and no other."""
+    with_hooks = Optimizer.profile_hook_step(function)
+
+    @functools.wraps(function)
+    def step(self: OptimizersContainer[Any], *args: Any, **kwargs: Any) -> Any:
+        if self._is_stepping:
+            return function(self, *args, **kwargs)
+        self._is_stepping = True
+        try:
+            return with_hooks(self, *args, **kwargs)
+        finally:
+            self._is_stepping = False
+
+    vars(step)["hooked"] = True  # torch wraps it no further
+    return step
+
+
+class OptimizersContainer(Optimizer, Generic[T]):
+    """Hold several optimizers, and be one for whoever takes a torch optimizer.
+
+    `param_groups` and `state` are live views of the inner optimizers', hooks fire
+    once a step, and schedulers, `GradScaler` and gradient clipping work on all of
+    them. Iterating gives the inner optimizers, `container["critic"]` one of them.
+
+    Example:
+        >>> from torch import nn
+        >>> parts = [nn.Linear(4, 4), nn.Linear(4, 2)]
+        >>> container = OptimizersContainer(parts, torch.optim.SGD, {"lr": 0.1})
+        >>> len(container), [group["lr"] for group in container.param_groups]
+        (2, [0.1, 0.1])
+
+    """
+
+    _named: dict[str, T]
+    _extends: str | None
+    lr_schedulers: dict[str, LRScheduler]
+    """Name -> the schedule that each step advances."""
+
+    def __init__(
+        self,
+        model_parts: Sequence[nn.Module],
+        optimizer_cls: type[T],
+        optimizer_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Make one optimizer of a class for each part of a model.
+
+        Args:
+            model_parts: Modules, such as the stages of a pipeline on this process.
+            optimizer_cls: Any optimizer class.
+            optimizer_kwargs: What it is called with, beside the parameters.
+
+        Raises:
+            ConfigError: The class does not take an argument, or a part has nothing
+                to train.
+            WrongObjectError: An argument is of the wrong kind.
+
+        """
+        self._hold(_build_parts(model_parts, optimizer_cls, optimizer_kwargs or {}))
+
+    @classmethod
+    def of(
+        cls,
+        optimizers: Mapping[str, T],
+        *,
+        extends: str | None = None,
+        lr_schedulers: Mapping[str, LRScheduler] | None = None,
+    ) -> OptimizersContainer[T]:
+        """Hold optimizers that exist already.
+
+        Args:
+            optimizers: Name -> optimizer, in the order of their steps.
+            extends: The one that `add_param_group` adds to.
+            lr_schedulers: Name -> the schedule that each step advances.
+
+        """
+        container = cls.__new__(cls)
+        container._hold(optimizers, extends, lr_schedulers)
+        return container
+
+    def _hold(
+        self,
+        optimizers: Mapping[str, T],
+        extends: str | None = None,
+        lr_schedulers: Mapping[str, LRScheduler] | None = None,
+    ) -> None:
+        state = {
+            "_named": dict(optimizers),
+            "_extends": extends,
+            "lr_schedulers": dict(lr_schedulers or {}),
+            "defaults": {},
+        }
+        self.__setstate__(state)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over the inner optimizers, and make torch's hooks ready."""
+        self._is_stepping = False
+        super().__setstate__(state)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the inner optimizers; hooks stay behind, as torch does it."""
+        names = ("_named", "_extends", "lr_schedulers", "defaults")
+        return {name: self.__dict__[name] for name in names}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let the hooks fire once where a subclass's `step` calls this one's."""
+        super().__init_subclass__(**kwargs)
+        if "step" in vars(cls):
+            cls.step = _hooked(vars(cls)["step"])  # type: ignore[method-assign]
+
+    @property
+    def optimizers(self) -> list[T]:
+        """The inner optimizers, in the order of their steps."""
+        return list(self._named.values())
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the inner optimizers."""
+        return list(self._named)
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
+        """The groups of all inner optimizers, the very dicts that they hold."""
+        return [g for inner in self._named.values() for g in inner.param_groups]
+
+    @property
+    def state(self) -> InnerState:  # type: ignore[override]
+        """The state of all inner optimizers."""
+        return InnerState(self.optimizers)
+
+    def __iter__(self) -> Iterator[T]:
+        """Iterate over the inner optimizers."""
+        return iter(self._named.values())
+
+    def __len__(self) -> int:
+        """Count the inner optimizers."""
+        return len(self._named)
+
+    def __getitem__(self, name: str) -> T:
+        """Return an inner optimizer by its name.
+
+        Raises:
+            WrongObjectError: There is none of that name.
+
+        """
+        if name not in self._named:
+            there = f" (there are {', '.join(self._named)})"
+            msg = (
+                f"no optimizer {name!r} in here{nearest(str(name), self._named)}{there}"
+            )
+            raise WrongObjectError(msg)
+        return self._named[name]
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
+    @_hooked
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """Take one step with every inner optimizer, then with the schedules in here.
+
+        An update that is skipped (`GradScaler` does not call this then) leaves the
+        schedules where they are.
+
+        Args:
+            closure: Computes the gradients and returns the loss. It is called once,
+                before the steps, and then by each class that works with closures
+                (LBFGS).
+
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        check_parameters_held(self._named.values())
+        for inner in self._named.values():
+            if closure is not None and need_of(type(inner)).protocol == "closure":
+                inner.step(closure)
+            else:
+                inner.step()
+        for scheduler in self.lr_schedulers.values():
+            scheduler.step()
+        return loss
+
+    def zero_grad(self, set_to_none: bool = True) -> None:  # noqa: FBT002 - as torch
+        """Clear the gradients of all inner optimizers."""
+        for inner in self._named.values():
+            inner.zero_grad(set_to_none)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group to the optimizer of the node's own class.
+
+        Raises:
+            WrongObjectError: Several optimizers could take it; say which:
+                `container["critic"].add_param_group(group)`.
+
+        """
+        name = self._extends or (self.names[0] if len(self) == 1 else None)
+        if name is None:
+            msg = (
+                f"the group could go to any of {', '.join(self.names)}: say which,"
+                f" container[{self.names[0]!r}].add_param_group(group)"
+            )
+            raise WrongObjectError(msg)
+        self._named[name].add_param_group(param_group)
+
+    def train(self) -> None:
+        """Put the classes that have modes (schedule-free ones) into train mode."""
+        self._switch("train")
+
+    def eval(self) -> None:
+        """Put the classes that have modes into eval mode, to evaluate or to save."""
+        self._switch("eval")
+
+    def _switch(self, mode: str) -> None:
+        for inner in self._named.values():
+            switch = getattr(inner, mode, None)
+            if callable(switch):
+                switch()
+
+    def __repr__(self) -> str:
+        """Show the inner optimizers."""
+        inner = ", ".join(f"{k}: {type(v).__name__}" for k, v in self._named.items())
+        return f"{type(self).__name__}({inner})"
+
+
+def _build_parts(
+    parts: Sequence[nn.Module], cls: type[T], kwargs: Mapping[str, Any]
+) -> dict[str, T]:
+    """Make one optimizer for each part, all checked before the first is made."""
+    given: Any = cls
+    if not (isinstance(given, type) and issubclass(given, Optimizer)):
+        msg = f"optimizer_cls is {given!r}, not an optimizer class such as AdamW"
+        raise WrongObjectError(msg)
+    modules: list[Any] = [parts] if isinstance(parts, nn.Module) else list(parts)
+    if not modules or not all(isinstance(part, nn.Module) for part in modules):
+        msg = "model_parts holds no modules: give a list of them, [model]"
+        raise WrongObjectError(msg)
+    problems = Problems("optimizer_kwargs")
+    arguments = plan_arguments(cls, given_by_plain_node(kwargs), problems, strict=True)
+    plan = Plan(OptimConfig(), Variant(cls, arguments), {})
+    assemblies = []
+    for index, parameters in enumerate(read_each(modules)):
+        own = Problems(f"model_parts[{index}]")
+        assemblies.append(assemble(parameters, plan, own))
+        problems.found += own.found
+    problems.raise_if_any()
+    named: dict[str, Any] = {}
+    for index, assembly in enumerate(assemblies):
+        (named[str(index)],) = assembly.construct(f"model_parts[{index}]")
+        parameters = assembly.parameters
+        watch(named[str(index)], parameters.roots, parameters.entries or [])
+    return named

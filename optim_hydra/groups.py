@@ -1,0 +1,130 @@
+"""Turn places into parameter groups: equal values merged, each class by itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from optim_hydra.placing import Place
+from optim_hydra.planning import Plan, Variant
+from optim_hydra.schema_groups import SCHEDULE_KEYS
+from optim_hydra.survey import Entry
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+
+__all__ = ["ClassGroups", "Group", "Grouped", "make_groups"]
+
+
+@dataclass
+class Group:
+    """Parameters with equal values."""
+
+    values: dict[str, Any]
+    """Every constructor argument that was planned for them."""
+    schedule: dict[str, Any]
+    """The schedule fields that their rule sets."""
+    rules: list[str] = field(default_factory=list)
+    """Where it is said that they are a group; nothing for the node's own."""
+    placed: list[tuple[int, Entry]] = field(default_factory=list)
+    """The parameters, each with its position in the model."""
+
+    def entries(self) -> list[Entry]:
+        """Return the parameters in the order of the model."""
+        return [entry for _, entry in sorted(self.placed, key=lambda item: item[0])]
+
+
+@dataclass
+class ClassGroups:
+    """All groups of one class, and the arguments that its constructor is called with.
+
+    The constructor gets what all of its groups know; the rest stands in each group.
+    """
+
+    cls: type[Optimizer]
+    variants: list[Variant] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+
+    def named(self) -> list[tuple[str, Tensor]]:
+        """Return the named parameters of all groups."""
+        entries = [entry for group in self.groups for entry in group.entries()]
+        return [(entry.name, entry.parameter) for entry in entries]
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the constructor's keyword arguments: those of the first group."""
+        first, *others = self.variants
+        kwargs = first.arguments.kwargs
+        shared = set(kwargs).intersection(*(v.arguments.kwargs for v in others))
+        return {name: kwargs[name] for name in kwargs if name in shared}
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """What becomes of all parameters of a source."""
+
+    classes: list[ClassGroups]
+    to_freeze: list[Tensor]
+
+
+def make_groups(placed: list[tuple[Entry, Place]], plan: Plan) -> Grouped:
+    """Group placed parameters; the node's own group comes first, then the rules."""
+    by_place: dict[Place, list[tuple[int, Entry]]] = defaultdict(list)
+    for position, (entry, place) in enumerate(placed):
+        by_place[place].append((position, entry))
+    grouped = Grouped([], [])
+    classes: dict[type, ClassGroups] = {}
+    known: dict[Any, Group] = {}
+    for place in sorted(by_place):
+        members = by_place[place]
+        variant = plan.node if place.rule < 0 else plan.rules.get(place.rule)
+        if variant is None:
+            grouped.to_freeze.extend(entry.parameter for _, entry in members)
+            continue
+        values, label = _values(variant, place)
+        schedule = _schedule_of(plan, place.rule)
+        key = (variant.cls, _hashable(values), _hashable(schedule))
+        if key not in known:
+            known[key] = Group(values, schedule)
+            own = classes.setdefault(variant.cls, ClassGroups(variant.cls))
+            own.groups.append(known[key])
+        variants = classes[variant.cls].variants
+        if not any(variant is other for other in variants):
+            variants.append(variant)
+        known[key].rules += [text for text in label if text not in known[key].rules]
+        known[key].placed += members
+    grouped.classes.extend(classes.values())
+    return grouped
+
+
+def _values(variant: Variant, place: Place) -> tuple[dict[str, Any], list[str]]:
+    """Apply no_decay and layer decay to a variant's arguments; say what was applied."""
+    values = dict(variant.arguments.kwargs)
+    label = [variant.at] if variant.at else []
+    if "lr" in values and place.scale != 1.0:
+        values["lr"] = values["lr"] * place.scale
+    exempt = place.is_exempt and not variant.decays_itself
+    if exempt and values.get("weight_decay"):
+        values["weight_decay"] = 0.0
+        label.append("no_decay")
+    return values, label
+
+
+def _schedule_of(plan: Plan, rule: int) -> dict[str, Any]:
+    said = plan.optim.param_groups[rule] if rule >= 0 else {}
+    return {key: said[key] for key in SCHEDULE_KEYS if key in said}
+
+
+def _hashable(value: Any) -> Any:
+    """Return a key that is equal for equal values of equal kinds."""
+    if isinstance(value, dict):
+        return tuple(sorted((k, _hashable(v)) for k, v in value.items()))
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_hashable, value))
+    if isinstance(value, Tensor):
+        return id(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)  # 0 and 0.0 are one decay
+    return type(value).__name__, repr(value)

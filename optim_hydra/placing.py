@@ -1,0 +1,130 @@
+"""Place each parameter: its rule, its layer's share of lr, whether it is decayed."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+from torch import nn
+
+from optim_hydra.errors import OptimHydraWarning, Problems
+from optim_hydra.layers import layer_scales
+from optim_hydra.matching import Matches, match_rules
+from optim_hydra.parameters import Parameters, Roots
+from optim_hydra.planning import Plan
+from optim_hydra.roles import roles_of
+from optim_hydra.structure import structure_of
+from optim_hydra.survey import Alias, Entry, survey
+from optim_hydra.unmatched import check_matches
+
+__all__ = ["Place", "place_parameters"]
+
+
+class Place(NamedTuple):
+    """What decides the values of a parameter; equal places have equal values."""
+
+    rule: int
+    """Number of the rule, -1 for none."""
+    scale: float
+    """What layer decay multiplies its lr by."""
+    is_exempt: bool
+    """Whether `no_decay` names it."""
+
+
+def place_parameters(
+    parameters: Parameters, plan: Plan, problems: Problems, whole: Roots = ()
+) -> list[tuple[Entry, Place]]:
+    """Place the trainable parameters, in the order of the model.
+
+    Args:
+        parameters: What was read.
+        plan: The planned node.
+        problems: Where it is noted what does not fit.
+        whole: The complete model where the parameters are only a part of it: rules
+            are checked against all of its parameters.
+
+    """
+    entries = parameters.entries
+    if entries is None:
+        entries = _without_modules(parameters, plan, problems)
+    reference = survey(whole) if whole else entries
+    places = _place(reference, whole or parameters.roots, plan, problems)
+    by_name = {alias.name: e for e in reference for alias in e.aliases}
+    trainable = [entry for entry in entries if entry.parameter.requires_grad]
+    missing = [entry.name for entry in trainable if entry.name not in by_name]
+    if missing:
+        what = f"the whole model has no parameter {missing[0]}: give the model that"
+        problems.add(f"{what} this part was cut from")
+        return []
+    return [(e, places[id(by_name[e.name].parameter)]) for e in trainable]
+
+
+def _place(
+    entries: list[Entry], roots: Roots, plan: Plan, problems: Problems
+) -> dict[int, Place]:
+    optim, own = plan.optim, Problems(problems.at)
+    structure = structure_of(roots)
+    wants_roles = optim.no_decay or any("role" in rule for rule in optim.param_groups)
+    roles = roles_of(entries, structure) if wants_roles else {}
+    matches = match_rules(entries, optim.param_groups, roles)
+    said = check_matches(entries, optim.param_groups, roles, matches, own)
+    _check_torn(matches, plan, own)
+    scales: dict[int, float] = {}
+    if optim.layer_decay is not None:
+        scales = layer_scales(entries, structure, optim.layer_decay, own)
+    if optim.strict:
+        problems.found += own.found
+    else:
+        said += [str(problem) for problem in own.found]
+    for sentence in said:
+        warnings.warn(sentence, OptimHydraWarning, stacklevel=5)
+    chosen = frozenset(optim.no_decay)
+    return {
+        key: Place(
+            matches.rule_of.get(key, -1),
+            scales.get(key, 1.0),
+            not chosen.isdisjoint(roles.get(key, ())),
+        )
+        for key in (id(entry.parameter) for entry in entries)
+    }
+
+
+def _check_torn(matches: Matches, plan: Plan, problems: Problems) -> None:
+    for alias, first, other_alias, other in matches.torn:
+        variants = [plan.rules.get(number) for number in (first, other)]
+        values = [v and (v.cls, v.arguments.kwargs) for v in variants]
+        if values[0] != values[1]:
+            what = (
+                f"{other_alias.name} is tied to {alias.name}, which falls under"
+                f" param_groups[{first}]: let one of the two rules have it"
+            )
+            problems.add(what, f"param_groups[{other}]")
+
+
+def _without_modules(
+    parameters: Parameters, plan: Plan, problems: Problems
+) -> list[Entry]:
+    """Make entries of named parameters; note what only a module could tell."""
+    optim = plan.optim
+    if parameters.are_grouped:
+        what = "the program gives parameter groups, and so does the config: keep one"
+        problems.add(what, "param_groups" if optim.param_groups else "no_decay")
+        return []
+    named = [item for group in parameters.groups for item in group["params"]]
+    has_names = all(isinstance(item, tuple) for item in named)
+    by_name = {"pattern", "regex"} if not has_names else set()
+    for number, rule in enumerate(optim.param_groups):
+        for key in sorted(rule.keys() & ({"module_type", "role"} | by_name)):
+            _need_module(f"param_groups[{number}].{key}", key, problems)
+    for role in optim.no_decay:
+        if role != "1d":
+            _need_module("no_decay", role, problems)
+    if optim.layer_decay is not None and not (has_names and optim.layer_decay.layers):
+        _need_module("layer_decay", "layer_decay", problems)
+    nobody = nn.Module()
+    return [Entry(p, [Alias(name, nobody, name)]) for name, p in parameters.named()]
+
+
+def _need_module(key: str, name: str, problems: Problems) -> None:
+    what = f"{name} can't be told from bare parameters: give the module itself"
+    problems.add(f"{what}, build_optimizer(module, config)", key)

@@ -1,0 +1,132 @@
+"""Plan what a node asks for: a class and its arguments, for the node and each rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from optim_hydra.arguments import (
+    Planned,
+    given_by_config,
+    given_by_plain_node,
+    given_by_rule,
+    plan_arguments,
+)
+from optim_hydra.checking import read_config
+from optim_hydra.errors import Problems, UnknownKeyError, join_key
+from optim_hydra.node import Node
+from optim_hydra.schema import OptimConfig
+from optim_hydra.signature import signature_of
+from optim_hydra.targets import Target, load_class, resolve_target
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+
+__all__ = ["Plan", "Variant", "plan_node"]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A class and its arguments, as the node or one of its rules gives them."""
+
+    cls: type[Optimizer]
+    arguments: Planned
+    at: str = ""
+    """Where it is said: nothing for the node, `param_groups[0]` for a rule."""
+    decays_itself: bool = False
+    """Whether a rule sets the weight decay, which then wins over `no_decay`."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a node says, fitted to its classes; nothing is built yet."""
+
+    optim: OptimConfig
+    node: Variant
+    rules: dict[int, Variant]
+    """Number of a rule -> its variant; rules that freeze have none."""
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether parameters may differ in their values."""
+        optim = self.optim
+        return bool(optim.param_groups or optim.no_decay or optim.layer_decay)
+
+
+def plan_node(
+    node: Node, problems: Problems, *, allow_open: bool = False
+) -> Plan | None:
+    """Find the classes and fit their arguments; note what is wrong."""
+    if node.target:
+        return _plan_plain(node, problems)
+    optim = read_config(node, problems, allow_open=allow_open)
+    if not _has_class(node, problems):
+        return None
+    target = resolve_target(optim.optimizer_impl, optim.optimizer, problems)
+    cls = None if target is None else load_class(target, problems)
+    if cls is None:
+        return None
+    given = given_by_config(optim, problems)
+    arguments = plan_arguments(cls, given, problems, strict=optim.strict)
+    rules = {}
+    for number, rule in enumerate(optim.param_groups):
+        if "freeze" not in rule:
+            variant = _plan_rule(optim, cls, rule, number, problems)
+            if variant is not None:
+                rules[number] = variant
+    plan = Plan(optim, Variant(cls, arguments), rules)
+    _check_reach(plan, problems)
+    return plan
+
+
+def _plan_plain(node: Node, problems: Problems) -> Plan | None:
+    problems.found += node.unresolved
+    impl, _, name = node.target.rpartition(".")
+    cls = load_class(Target(impl, name, "_target_", "_target_"), problems)
+    if cls is None:
+        return None
+    given = given_by_plain_node(node.arguments())
+    arguments = plan_arguments(cls, given, problems, strict=True)
+    return Plan(OptimConfig(), Variant(cls, arguments), {})
+
+
+def _has_class(node: Node, problems: Problems) -> bool:
+    """Whether both fields that name the class have a value that can be used."""
+    keys = ("optimizer", "optimizer_impl")
+    wrong = {join_key(node.at, key) for key in keys}
+    is_open = any(node.items.get(key) == "???" for key in keys)
+    return not is_open and not wrong & {problem.key for problem in problems.found}
+
+
+def _plan_rule(
+    optim: OptimConfig,
+    node_cls: type[Optimizer],
+    rule: dict[str, Any],
+    number: int,
+    problems: Problems,
+) -> Variant | None:
+    at = f"param_groups[{number}]"
+    own = Problems(join_key(problems.at, at))
+    cls: type[Optimizer] | None = node_cls
+    if "optimizer" in rule or "optimizer_impl" in rule:
+        impl = rule.get("optimizer_impl", optim.optimizer_impl)
+        target = resolve_target(impl, rule.get("optimizer", optim.optimizer), own)
+        cls = None if target is None else load_class(target, own)
+    variant = None
+    if cls is not None:
+        given = given_by_rule(optim, rule, own, same_class=cls is node_cls)
+        arguments = plan_arguments(cls, given, own, strict=optim.strict)
+        decays = "weight_decay" in rule
+        variant = Variant(cls, arguments, at, decays)
+    problems.found += own.found
+    return variant
+
+
+def _check_reach(plan: Plan, problems: Problems) -> None:
+    """Note where `no_decay` or `layer_decay` could change nothing."""
+    classes = {variant.cls for variant in (plan.node, *plan.rules.values())}
+    for key, name in (("no_decay", "weight_decay"), ("layer_decay", "lr")):
+        takes = any(name in signature_of(cls).arguments for cls in classes)
+        if getattr(plan.optim, key) and not takes:
+            what = f"{plan.node.cls.__name__} takes no {name}: {key} has no effect"
+            problems.add(what, key, UnknownKeyError)

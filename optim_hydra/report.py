@@ -1,0 +1,120 @@
+"""Own `assignment_report`: which group has which parameters, with which values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from torch.optim import Optimizer
+
+from optim_hydra.errors import WrongObjectError
+from optim_hydra.group_records import records_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["AssignmentReport", "assignment_report"]
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class AssignmentReport:
+    """One row for each parameter group of an optimizer.
+
+    `rows` is data; as text it is one line a group; with rich installed,
+    `rich.print(report)` shows a table.
+    """
+
+    rows: list[dict[str, Any]]
+    """Keys: group, class, tensors, numbers, lr, weight_decay, rule, names."""
+
+    def __str__(self) -> str:
+        """Return one line for each group, for a log."""
+        return "\n  ".join(map(_line, self.rows))
+
+    def __rich__(self) -> Table:
+        """Return a table, for a terminal."""
+        from rich.table import Table  # noqa: PLC0415 - called by rich itself
+
+        table = Table("group", "class", "tensors", "numbers", "lr", "weight_decay")
+        table.add_column("rule")
+        table.add_column("names", overflow="fold")
+        for row in self.rows:
+            cells = [_text(row[key]) for key in row if key != "names"]
+            table.add_row(*cells, _examples(row["names"]))
+        return table
+
+
+def assignment_report(optimizer: Optimizer) -> AssignmentReport:
+    """Report how the parameters of an optimizer, or of a container, are grouped.
+
+    `numbers` counts the elements of all tensors of a group; `rule` says which rule of
+    the node made it, nothing for the node's own group; `names` are those that
+    the optimizer was given. `weight_decay` is None where the class has none.
+
+    Raises:
+        WrongObjectError: The argument is no optimizer.
+
+    Example:
+        >>> from torch import nn
+        >>> from optim_hydra import build_optimizer
+        >>> config = {"weight_decay": 0.1, "no_decay": ["bias"]}
+        >>> print(assignment_report(build_optimizer(nn.Linear(4, 2), config)))
+        group 0: AdamW, lr 0.001, weight_decay 0.1, 8 numbers in 1 tensors: weight
+          group 1 (no_decay): AdamW, lr 0.001, weight_decay 0.0, 2 numbers in ...: bias
+
+    """
+    given: object = optimizer
+    if not isinstance(given, Optimizer):
+        msg = f"the argument is of type {type(given).__name__}, not an optimizer"
+        raise WrongObjectError(msg)
+    classes = [
+        type(each).__name__ for each in _inner(optimizer) for _ in each.param_groups
+    ]
+    rows = []
+    records = records_of(optimizer)
+    for index, group in enumerate(optimizer.param_groups):
+        params = group["params"]
+        lr = group.get("lr")
+        rows.append(
+            {
+                "group": index,
+                "class": classes[index],
+                "tensors": len(params),
+                "numbers": sum(p.numel() for p in params),
+                "lr": None if lr is None else float(lr),
+                "weight_decay": group.get("weight_decay"),
+                "rule": ", ".join(records[index].rules),
+                "names": list(group.get("param_names", ())),
+            }
+        )
+    return AssignmentReport(rows)
+
+
+def _inner(optimizer: Optimizer) -> list[Optimizer]:
+    """Return the optimizers that hold the groups, through containers in containers."""
+    inner = getattr(optimizer, "optimizers", None)
+    return [optimizer] if inner is None else [o for each in inner for o in _inner(each)]
+
+
+def _line(row: dict[str, Any]) -> str:
+    rule = f" ({row['rule']})" if row["rule"] else ""
+    values = [
+        f"{key} {row[key]}" for key in ("lr", "weight_decay") if row[key] is not None
+    ]
+    start = ", ".join([f"group {row['group']}{rule}: {row['class']}", *values])
+    counts = f"{row['numbers']} numbers in {row['tensors']} tensors"
+    names = _examples(row["names"])
+    return f"{start}, {counts}" + (f": {names}" if names else "")
+
+
+def _examples(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,121 @@
+"""Tell what a parameter is for, from its module's type, its shape and its place."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from torch import nn
+
+from optim_hydra.structure import Structure
+from optim_hydra.survey import Alias, Entry
+
+__all__ = ["roles_of"]
+
+_BIAS = re.compile(r"(?:^|_)bias(?:_|$)")
+_MATRIX = 2
+_NORMS = (
+    nn.modules.batchnorm._NormBase,
+    nn.LayerNorm,
+    nn.GroupNorm,
+    nn.RMSNorm,
+)
+
+
+def roles_of(entries: list[Entry], structure: Structure) -> dict[int, frozenset[str]]:
+    """Return the roles of each parameter, by its `id`.
+
+    `bias` is one-dimensional, called a bias by its module or beside a matrix in it;
+    `norm` and `embedding` follow from the module's class; `head` is a linear layer
+    after the last block (without blocks: the last one), or one of the shape of an
+    embedding; `hidden` is every other weight of two or more dimensions that a single
+    layer owns or that lies in a block.
+    """
+    embeddings = {
+        tuple(entry.parameter.shape)
+        for entry in entries
+        if any(_is_embedding(type(alias.owner)) for alias in entry.aliases)
+    }
+    heads = _heads(entries, structure, embeddings)
+    return {
+        id(entry.parameter): frozenset(_roles_of(entry, structure, heads))
+        for entry in entries
+    }
+
+
+def _roles_of(entry: Entry, structure: Structure, heads: set[int]) -> Iterable[str]:
+    ndim = entry.parameter.ndim
+    owners = [alias.owner for alias in entry.aliases]
+    if ndim <= 1:
+        yield "1d"
+    if any(_is_norm(owner, ndim) for owner in owners):
+        yield "norm"
+        if any(_BIAS.search(alias.local) for alias in entry.aliases):
+            yield "bias"
+        return
+    if ndim == 1 and any(_is_bias(alias) for alias in entry.aliases):
+        yield "bias"
+    if ndim < _MATRIX:
+        return
+    if any(_is_embedding(type(owner)) for owner in owners):
+        yield "embedding"
+    elif id(entry.parameter) in heads:
+        yield "head"
+    elif not any(_BIAS.search(alias.local) for alias in entry.aliases) and any(
+        id(owner) in structure.in_block or not owner._modules for owner in owners
+    ):
+        yield "hidden"
+
+
+def _heads(
+    entries: list[Entry], structure: Structure, embeddings: set[tuple[int, ...]]
+) -> set[int]:
+    linear = [
+        (id(entry.parameter), tuple(entry.parameter.shape), alias.owner)
+        for entry in entries
+        if entry.parameter.ndim == _MATRIX
+        for alias in entry.aliases
+        if _is_linear(type(alias.owner)) and not alias.owner._modules
+    ]
+    depth, last = structure.depth, structure.num_blocks
+    heads = {
+        key
+        for key, shape, owner in linear
+        if (shape in embeddings and shape[0] != shape[1])
+        or (last and depth[id(owner)] == last and id(owner) not in structure.in_block)
+    }
+    if not last and linear:
+        heads.add(linear[-1][0])
+    return heads
+
+
+@functools.lru_cache(maxsize=4096)
+def _words(cls: Any) -> str:
+    return " ".join(base.__name__.lower() for base in cls.__mro__)
+
+
+def _is_norm(owner: nn.Module, ndim: int) -> bool:
+    if isinstance(owner, _NORMS):
+        return True
+    cls: Any = type(owner)
+    return ndim <= 1 and "norm" in _words(cls) and _has_vectors_only(owner)
+
+
+def _has_vectors_only(owner: nn.Module) -> bool:
+    return all(p is None or p.ndim <= 1 for p in owner._parameters.values())
+
+
+def _is_embedding(cls: Any) -> bool:
+    return "embedding" in _words(cls)
+
+
+def _is_linear(cls: Any) -> bool:
+    return "linear" in _words(cls)
+
+
+def _is_bias(alias: Alias) -> bool:
+    if _BIAS.search(alias.local):
+        return True
+    return not alias.owner._modules and not _has_vectors_only(alias.owner)

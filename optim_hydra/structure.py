@@ -1,0 +1,113 @@
+"""Find the blocks that a model repeats, and what stands before and after them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from torch import nn
+
+__all__ = ["Structure", "structure_of"]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Modules by their place: `depth` counts blocks from 1; 0 is before the first."""
+
+    depth: dict[int, int]
+    """`id` of each module -> number of the block it lies in, or of the last before."""
+    in_block: frozenset[int]
+    """`id`s of the modules that lie in a block."""
+    num_blocks: int
+    lists: tuple[str, ...]
+    """Names of the containers that hold the blocks."""
+
+
+def structure_of(modules: Iterable[tuple[str, nn.Module]]) -> Structure:
+    """Read the structure of one model, or of its parts in their order.
+
+    Blocks are the children of the outermost `nn.ModuleList`s, and those children of an
+    `nn.Sequential` whose class is repeated. Lists of single layers (heads, experts)
+    count only where no list has larger blocks.
+    """
+    roots = list(modules)
+    repeated = _repeated(root for _, root in roots)
+    found = [c for prefix, root in roots for c in _containers(root, prefix, repeated)]
+    large = [c for c in found if any(_is_large(block) for block in c.blocks)]
+    chosen = {id(c.module): c for c in large or found}
+    depth: dict[int, int] = {}
+    in_block: set[int] = set()
+    count = 0
+    for _, root in roots:
+        # Depth first, so that a module takes the number of the last block before it.
+        stack: list[tuple[nn.Module, bool]] = [(root, False)]
+        blocks: set[int] = set()
+        while stack:
+            module, inside = stack.pop()
+            if id(module) in depth:
+                continue
+            if id(module) in blocks:
+                count += 1
+                inside = True
+            depth[id(module)] = count
+            if inside:
+                in_block.add(id(module))
+            elif id(module) in chosen:
+                blocks.update(map(id, chosen[id(module)].blocks))
+            stack += [(child, inside) for child in reversed(list(module.children()))]
+    return Structure(
+        depth, frozenset(in_block), count, tuple(c.name for c in chosen.values())
+    )
+
+
+@dataclass(frozen=True)
+class _Container:
+    name: str
+    module: nn.Module
+    blocks: tuple[nn.Module, ...]
+
+
+def _repeated(roots: Iterable[nn.Module]) -> set[type]:
+    """Return the classes that stand more than once in `nn.Sequential`s."""
+    counts = Counter(
+        type(child)
+        for root in roots
+        for module in root.modules()
+        if isinstance(module, nn.Sequential)
+        for child in module.children()
+        if _is_large(child)
+    )
+    return {cls for cls, number in counts.items() if number > 1}
+
+
+def _containers(root: nn.Module, prefix: str, repeated: set[type]) -> list[_Container]:
+    """List the outermost containers of blocks, in the order of the model."""
+    found: list[_Container] = []
+    stack = [(prefix, root)]
+    seen: set[int] = set()
+    while stack:
+        name, module = stack.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        blocks = _blocks_of(module, repeated)
+        if blocks:
+            found.append(_Container(name.rstrip("."), module, blocks))
+            continue
+        children = reversed(list(module.named_children()))
+        stack += [(f"{name}{child_name}.", child) for child_name, child in children]
+    return found
+
+
+def _blocks_of(module: nn.Module, repeated: set[type]) -> tuple[nn.Module, ...]:
+    children = [c for c in module.children() if next(c.parameters(), None) is not None]
+    if isinstance(module, nn.ModuleList):
+        return tuple(children)
+    if not isinstance(module, nn.Sequential):
+        return ()
+    return tuple(child for child in children if type(child) in repeated)
+
+
+def _is_large(module: nn.Module) -> bool:
+    return next(module.children(), None) is not None

@@ -1,0 +1,107 @@
+"""Say what is wrong with rules that no parameter, or too few, fall under."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from optim_hydra.errors import Problems, join_key, nearest
+from optim_hydra.matching import Matches, Roles, match_rules
+from optim_hydra.schema_groups import MATCHERS
+from optim_hydra.survey import Entry
+
+__all__ = ["check_matches", "listed", "names_like"]
+
+KEY = "param_groups"
+_SHOWN = 3
+_COMPARED = 2000
+
+
+def check_matches(
+    entries: Sequence[Entry],
+    rules: Sequence[dict[str, Any]],
+    roles: Roles,
+    matches: Matches,
+    problems: Problems,
+) -> list[str]:
+    """Note each rule that fewer parameters fall under than it expects.
+
+    Returns:
+        Sentences about rules that match frozen parameters only.
+
+    """
+    counts = Counter(
+        matches.rule_of[id(entry.parameter)]
+        for entry in entries
+        if id(entry.parameter) in matches.rule_of
+        and (entry.parameter.requires_grad or _freezes(rules, matches, entry))
+    )
+    warnings = []
+    for number, rule in enumerate(rules):
+        expected = rule.get("expect", 1)
+        if counts[number] >= expected:
+            continue
+        at = f"{KEY}[{number}]"
+        alone = match_rules(entries, [rule], roles).rule_of
+        hits = [entry for entry in entries if id(entry.parameter) in alone]
+        trainable = [entry for entry in hits if entry.parameter.requires_grad]
+        if hits and not trainable and expected == 1:
+            names = listed([entry.name for entry in hits])
+            text = f"the rule matches frozen parameters only ({names})"
+            warnings.append(f"{text} @ {join_key(problems.at, at)}")
+            continue
+        if len(trainable) > counts[number]:
+            first = next(
+                matches.rule_of[id(entry.parameter)]
+                for entry in trainable
+                if matches.rule_of[id(entry.parameter)] != number
+            )
+            what = (
+                f"{len(trainable) - counts[number]} of the {len(trainable)} parameters"
+                f" that match fall under {KEY}[{first}] already: move this rule up"
+            )
+        else:
+            what = f"{_described(rule)} matches {len(trainable) or 'no'} parameter"
+            what += "s" if len(trainable) > 1 else ""
+            if not hits:
+                what += _near(entries, rule)
+        if expected > 1:
+            what += f" (expect: {expected})"
+        problems.add(what, at)
+    return warnings
+
+
+def _freezes(rules: Sequence[dict[str, Any]], matches: Matches, entry: Entry) -> bool:
+    return "freeze" in rules[matches.rule_of[id(entry.parameter)]]
+
+
+def _described(rule: dict[str, Any]) -> str:
+    said = [f"{name} {rule[name]!r}" for name in MATCHERS if name in rule]
+    return " with ".join(said).replace("['", "'").replace("']", "'")
+
+
+def _near(entries: Sequence[Entry], rule: dict[str, Any]) -> str:
+    if "pattern" in rule or "regex" in rule:
+        names = [alias.name for entry in entries for alias in entry.aliases]
+        return names_like(rule.get("pattern") or rule["regex"], names)
+    types = sorted({type(a.owner).__name__ for e in entries for a in e.aliases})
+    near = nearest(rule.get("module_type", ""), types)
+    return near or f" (modules here are {', '.join(types)})"
+
+
+def names_like(pattern: str, names: Sequence[str]) -> str:
+    """Return the names nearest to a glob or regular expression, else the first few."""
+    plain = re.sub(r"[^\w.]|\\", "", pattern).strip(".")
+    by_part = {name: name for name in names[:_COMPARED]}
+    for name in names[:_COMPARED]:
+        by_part.setdefault(name.rpartition(".")[0], name)
+    near = nearest(plain, by_part)
+    return near or f" (names here are {listed(list(names))})"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first few names and the number of the others."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
