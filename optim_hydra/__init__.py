@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from optim_hydra.app import compose as compose
 from optim_hydra.app import main as main
-from optim_hydra.declared import register_optimizer as register_optimizer
 from optim_hydra.errors import ConfigError as ConfigError
 from optim_hydra.errors import OptimHydraError as OptimHydraError
 from optim_hydra.migration import migrate as migrate
 from optim_hydra.override_text import migrate_overrides as migrate_overrides
+from optim_hydra.registry import register_builder as register_builder
+from optim_hydra.registry import register_optimizer as register_optimizer
+from optim_hydra.registry import registered_optimizers as registered_optimizers
 from optim_hydra.schedule import register_schedule as register_schedule
 from optim_hydra.schema import ActorCriticConfig as ActorCriticConfig
 from optim_hydra.schema import OptimConfig as OptimConfig
@@ -50,8 +52,10 @@ __all__ = [
     "main",
     "migrate",
     "migrate_overrides",
+    "register_builder",
     "register_optimizer",
     "register_schedule",
+    "registered_optimizers",
     "validate",
 ]
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from optim_hydra.arguments import Planned
+from optim_hydra.calls import Caller
 from optim_hydra.clipping import SPARSE
-from optim_hydra.construct import call_class, construct
+from optim_hydra.construct import construct
 from optim_hydra.errors import Problems
 from optim_hydra.group_records import record_groups
 from optim_hydra.groups import ClassGroups, make_groups
@@ -39,26 +41,50 @@ class Assembly:
 
     @property
     def classes(self) -> list[type[Optimizer]]:
-        """The classes that are used."""
-        return [groups.cls for groups in self.groups] or [self.plan.node.cls]
+        """The classes that are used, the wrappers last."""
+        used = [groups.cls for groups in self.groups] or [self.plan.node.cls]
+        return [*used, *(wrapper.cls for wrapper in self.plan.wrappers)]
 
     def construct(self, at: str) -> list[Optimizer]:
-        """Return one new optimizer for each class.
+        """Return one new optimizer for each class, wrapped where the node says so.
 
         Raises:
             ConfigError: A class refuses its arguments.
 
         """
-        if not self.groups:
+        roots, wrappers = self.parameters.roots, self.plan.wrappers
+        caller = Caller(
+            at,
+            module=roots[0][1] if len(roots) == 1 else None,
+            wrapper=next((w for w in wrappers if not w.takes_instance), None),
+        )
+        if self.groups:
+            named = self.parameters.are_named and not self._wants_bare
+            built = [construct(groups, caller, named=named) for groups in self.groups]
+        else:
             arguments = self.plan.node.arguments
             planned = Planned(arguments.kwargs, arguments.keys, ())
-            source = self.parameters.for_optimizer()
-            return [call_class(self.plan.node.cls, source, planned, at)]
-        named = self.parameters.are_named
-        built = [construct(groups, at, named=named) for groups in self.groups]
-        for optimizer, groups in zip(built, self.groups, strict=True):
+            cls = self.plan.node.cls
+            built = [caller.call_wrapped(cls, self._source(), planned)]
+        for wrapper in wrappers:
+            if wrapper.takes_instance and wrapper.arguments is not None:
+                (inner,) = built
+                built = [caller.call(wrapper.cls, inner, wrapper.arguments)]
+        for optimizer, groups in zip(built, self.groups, strict=False):
             record_groups(optimizer, groups)
         return built
+
+    def _source(self) -> Any:
+        """Return what the class's first argument takes."""
+        if need_of(self.plan.node.cls).takes_model:
+            return self.parameters.roots[0][1]
+        if self._wants_bare and not self.parameters.are_grouped:
+            return [parameter for _, parameter in self.parameters.named()]
+        return self.parameters.for_optimizer()
+
+    @property
+    def _wants_bare(self) -> bool:
+        return any(need_of(cls).bare_parameters for cls in self.classes)
 
     def freeze(self) -> None:
         """Switch requires_grad off where a rule says so."""
@@ -87,8 +113,35 @@ def assemble(
     check_given_groups(parameters, plan.node.cls, problems)
     check_trainable(parameters, len(to_freeze), problems)
     assembly = Assembly(parameters, plan, groups, to_freeze)
+    _check_wrappers(assembly, problems)
+    if any(need_of(cls).takes_model for cls in assembly.classes):
+        _check_model(assembly, problems)
     if plan.optim.clip_grad is not None:
         needs = [need_of(cls).protocol for cls in assembly.classes]
         if parameters.has_sparse or "sparse_gradients" in needs:
             problems.add(SPARSE, "clip_grad")
     return assembly
+
+
+def _check_wrappers(assembly: Assembly, problems: Problems) -> None:
+    wrappers = assembly.plan.wrappers
+    by_class = [w for w in wrappers if not w.takes_instance]
+    if not wrappers or (len(assembly.groups) <= 1 and by_class in ([], [wrappers[0]])):
+        return
+    names = ", ".join(wrapper.cls.__name__ for wrapper in wrappers)
+    what = f"{names} wraps one optimizer class, and the rules name several"
+    if len(assembly.groups) <= 1:
+        what = f"{names} can't be put around each other: keep one of them"
+    problems.add(what, "optimizer")
+
+
+def _check_model(assembly: Assembly, problems: Problems) -> None:
+    name = assembly.plan.node.cls.__name__
+    what = ""
+    if assembly.groups:
+        what = f"{name} takes the whole model and makes its own groups: choose another"
+        what += " class for param_groups, no_decay and layer_decay"
+    elif len(assembly.parameters.roots) != 1:
+        what = f"{name} takes one module: build_optimizer(module, config)"
+    if what:
+        problems.add(what, "optimizer")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from optim_hydra.errors import OptimHydraError
 
@@ -12,7 +13,6 @@ __all__ = [
     "Declared",
     "NameTakenError",
     "declare_arguments",
-    "register_optimizer",
     "set_allowed_impls",
 ]
 
@@ -27,6 +27,8 @@ class Declared:
 
     optimizers: dict[str, str | type] = field(default_factory=dict)
     """Short name -> class, or its dotted path."""
+    builders: dict[tuple[str, str], Callable[..., Any]] = field(default_factory=dict)
+    """(impl, name) -> function that calls the class."""
     schedules: dict[str, Callable[..., float]] = field(default_factory=dict)
     """Value of `lr_scheduler_type` -> function."""
     arguments: dict[type, tuple[str, ...]] = field(default_factory=dict)
@@ -37,6 +39,7 @@ class Declared:
     def adopt(self, other: Declared) -> None:
         """Take over what another process declared."""
         self.optimizers.update(other.optimizers)
+        self.builders.update(other.builders)
         self.schedules.update(other.schedules)
         self.arguments.update(other.arguments)
         if self.allowed_impls is None:
@@ -44,26 +47,6 @@ class Declared:
 
 
 DECLARED = Declared()
-
-
-def register_optimizer(name: str, target: str | type) -> None:
-    """Let `optimizer: <name>` stand for a class, given itself or by its dotted path.
-
-    The name is looked up while `optimizer_impl` is at its default, `torch.optim`.
-
-    Raises:
-        NameTakenError: The name stands for another class already.
-
-    Example:
-        >>> register_optimizer("plain_sgd", "torch.optim.SGD")
-
-    """
-    known = DECLARED.optimizers.get(name, target)
-    if not same_definition(known, target):
-        msg = f"the name {name!r} stands for {path_of(known)}; {path_of(target)} needs"
-        msg += " another one"
-        raise NameTakenError(msg)
-    DECLARED.optimizers[name] = target
 
 
 def path_of(thing: object) -> str:

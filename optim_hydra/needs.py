@@ -10,6 +10,7 @@ __all__ = ["NEEDS", "PROTOCOLS", "Need", "need_of"]
 PROTOCOLS: dict[str, str] = {
     "closure": "optimizer.step(closure), where closure() clears the gradients, computes"
     " the loss, calls backward() and returns the loss",
+    "create_graph": "loss.backward(create_graph=True) before each step",
     "sparse_gradients": "sparse gradients for every parameter, as"
     " nn.Embedding(..., sparse=True) gives them",
     "train_eval_modes": "optimizer.eval() before evaluating or saving and"
@@ -25,6 +26,10 @@ class Need:
     """A key of `PROTOCOLS` that the training loop has to keep."""
     matrices_only: bool = False
     """It takes two-dimensional parameters only."""
+    takes_model: bool = False
+    """Its first argument is the model, not parameters."""
+    bare_parameters: bool = False
+    """It refuses parameters that come with their names."""
     one_lr: bool = False
     """Its groups must share one lr; it stops at the first step otherwise."""
     one_group: bool = False
@@ -41,7 +46,18 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("dadaptation", "DAdaptLion"): Need(one_lr=True),
     ("dadaptation", "DAdaptSGD"): Need(one_lr=True),
     ("prodigyopt", "Prodigy"): Need(one_lr=True),
+    ("pytorch_optimizer", "AdaHessian"): Need(protocol="create_graph"),
+    ("pytorch_optimizer", "AdamMini"): Need(takes_model=True),
+    ("pytorch_optimizer", "FriendlySAM"): Need(protocol="closure"),
+    ("pytorch_optimizer", "LookSAM"): Need(protocol="closure"),
+    ("pytorch_optimizer", "SAM"): Need(protocol="closure"),
+    ("pytorch_optimizer", "SPlus"): _MODES,
+    ("pytorch_optimizer", "ScheduleFreeAdamW"): _MODES,
+    ("pytorch_optimizer", "ScheduleFreeRAdam"): _MODES,
+    ("pytorch_optimizer", "ScheduleFreeSGD"): _MODES,
+    ("pytorch_optimizer", "ScheduleFreeWrapper"): _MODES,
     ("torch", "LBFGS"): Need(protocol="closure", one_group=True),
+    ("torch", "ZeroRedundancyOptimizer"): Need(bare_parameters=True),
     ("torch", "SparseAdam"): Need(protocol="sparse_gradients"),
     ("torch", "Muon"): Need(matrices_only=True),
     ("schedulefree", "AdamWScheduleFree"): _MODES,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from optim_hydra.arguments import (
+    Given,
     Planned,
     given_by_config,
     given_by_plain_node,
@@ -18,6 +19,7 @@ from optim_hydra.node import Node
 from optim_hydra.schema import OptimConfig
 from optim_hydra.signature import signature_of
 from optim_hydra.targets import Target, load_class, resolve_target
+from optim_hydra.wrapping import Wrapper, find_wrapper, inner_config, inner_problems
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
@@ -45,6 +47,8 @@ class Plan:
     node: Variant
     rules: dict[int, Variant]
     """Number of a rule -> its variant; rules that freeze have none."""
+    wrappers: tuple[Wrapper, ...] = ()
+    """Classes around the node's own, the innermost first."""
 
     @property
     def has_groups(self) -> bool:
@@ -60,12 +64,17 @@ def plan_node(
     if node.target:
         return _plan_plain(node, problems)
     optim = read_config(node, problems, allow_open=allow_open)
-    if not _has_class(node, problems):
-        return None
+    return _plan(optim, problems) if _has_class(node, problems) else None
+
+
+def _plan(optim: OptimConfig, problems: Problems) -> Plan | None:
     target = resolve_target(optim.optimizer_impl, optim.optimizer, problems)
     cls = None if target is None else load_class(target, problems)
     if cls is None:
         return None
+    wrapper = find_wrapper(cls, optim.override_optimizer_config)
+    if wrapper is not None:
+        return _plan_wrapped(optim, wrapper, problems)
     given = given_by_config(optim, problems)
     arguments = plan_arguments(cls, given, problems, strict=optim.strict)
     rules = {}
@@ -77,6 +86,32 @@ def plan_node(
     plan = Plan(optim, Variant(cls, arguments), rules)
     _check_reach(plan, problems)
     return plan
+
+
+def _plan_wrapped(
+    optim: OptimConfig, wrapper: Wrapper, problems: Problems
+) -> Plan | None:
+    """Plan the wrapped optimizer, and the wrapper's own arguments around it."""
+    extra = dict(optim.override_optimizer_config or {})
+    extra.pop(wrapper.argument, None)
+    given = [
+        Given(name, v, f"override_optimizer_config.{name}") for name, v in extra.items()
+    ]
+    if not wrapper.takes_instance:
+        # The class is what the argument takes; what it is has its own problems.
+        given.append(Given(wrapper.argument, "", wrapper.argument))
+    arguments = plan_arguments(wrapper.cls, given, problems, strict=optim.strict)
+    arguments.kwargs.pop(wrapper.argument, None)
+    inner = inner_config(optim, wrapper, problems)
+    if inner is None:
+        return None
+    own = Problems(problems.at)
+    plan = _plan(inner, own)
+    problems.found += inner_problems(own.found, problems.at, wrapper)
+    if plan is None:
+        return None
+    complete = replace(wrapper, arguments=arguments)
+    return replace(plan, wrappers=(*plan.wrappers, complete))
 
 
 def _plan_plain(node: Node, problems: Problems) -> Plan | None:

@@ -62,7 +62,7 @@ def assignment_report(optimizer: Optimizer) -> AssignmentReport:
         >>> config = {"weight_decay": 0.1, "no_decay": ["bias"]}
         >>> print(assignment_report(build_optimizer(nn.Linear(4, 2), config)))
         group 0: AdamW, lr 0.001, weight_decay 0.1, 8 numbers in 1 tensors: weight
-          group 1 (no_decay): AdamW, lr 0.001, weight_decay 0.0, 2 numbers in ...: bias
+          group 1 (no_decay): AdamW, lr 0.001, weight_decay 0, 2 numbers in ...: bias
 
     """
     given: object = optimizer
@@ -101,7 +101,9 @@ def _inner(optimizer: Optimizer) -> list[Optimizer]:
 def _line(row: dict[str, Any]) -> str:
     rule = f" ({row['rule']})" if row["rule"] else ""
     values = [
-        f"{key} {row[key]}" for key in ("lr", "weight_decay") if row[key] is not None
+        f"{key} {_text(row[key])}"
+        for key in ("lr", "weight_decay")
+        if row[key] is not None
     ]
     start = ", ".join([f"group {row['group']}{rule}: {row['class']}", *values])
     counts = f"{row['numbers']} numbers in {row['tensors']} tensors"

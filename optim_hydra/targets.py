@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from optim_hydra.declared import DECLARED, path_of
+from optim_hydra.declared import DECLARED, NameTakenError
 from optim_hydra.errors import Problems, TargetError, nearest
 from optim_hydra.missing import (
     DEFAULT_IMPL,
@@ -16,6 +16,7 @@ from optim_hydra.missing import (
     not_installed,
     optimizer_names,
 )
+from optim_hydra.registry import registered_class
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
@@ -41,15 +42,14 @@ class Target:
 
 def resolve_target(impl: str, name: str, problems: Problems) -> Target | None:
     """Read the two fields: a class name, a registered short name or a dotted path."""
-    # A short name stands for itself where no module was chosen.
-    registered = DECLARED.optimizers.get(name) if impl == DEFAULT_IMPL else None
-    if registered and hasattr(importlib.import_module(DEFAULT_IMPL), name):
-        what = (
-            f"{name} is a class of {DEFAULT_IMPL} and is registered for"
-            f" {path_of(registered)}: register another name"
-        )
-        problems.add(what, "optimizer", TargetError)
-        return None
+    registered = None
+    if impl == DEFAULT_IMPL:
+        # A short name stands for itself where no module was chosen.
+        try:
+            registered = registered_class(name)
+        except NameTakenError as error:
+            problems.add(str(error), "optimizer", TargetError)
+            return None
     if isinstance(registered, type):
         return Target(registered.__module__, registered.__qualname__, found=registered)
     dotted = registered or name

@@ -31,6 +31,7 @@ def _registries(hydra_restore_singletons: None) -> Iterator[None]:
         BaseContainer._resolvers,
         DECLARED.schedules,
         DECLARED.optimizers,
+        DECLARED.builders,
         DECLARED.arguments,
     )
     before = [dict(registry) for registry in registries]

@@ -1,0 +1,96 @@
+"""Read the node of an optimizer that wraps another one, as Lookahead and SAM do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from optim_hydra.arguments import Planned
+from optim_hydra.errors import Problem, Problems, UnknownKeyError, join_key, nearest
+from optim_hydra.rules import shown
+from optim_hydra.schema import OptimConfig
+from optim_hydra.signature import signature_of
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+
+__all__ = ["Wrapper", "find_wrapper", "inner_config", "inner_problems"]
+
+EXTRA = "override_optimizer_config"
+_KEYS = ("optimizer", "optimizer_impl", EXTRA)
+_INSTANCE_NAMES = ("optimizer", "base_optimizer")
+_CLASS_NAMES = ("base_optimizer", "optimizer_class")
+
+
+@dataclass(frozen=True)
+class Wrapper:
+    """A class that wraps another optimizer, and its own arguments."""
+
+    cls: type[Optimizer]
+    argument: str
+    """Name of the argument that takes the other optimizer, or its class."""
+    takes_instance: bool
+    """Whether it is given an optimizer in place of the parameters."""
+    arguments: Planned | None = None
+
+
+def find_wrapper(
+    cls: type[Optimizer], extra: Mapping[str, Any] | None
+) -> Wrapper | None:
+    """Tell from its signature whether a class wraps another optimizer.
+
+    Its first argument is one, or an argument that must be given is a class of them;
+    one that need not be given counts where the config gives it.
+    """
+    signature = signature_of(cls)
+    if signature.first in _INSTANCE_NAMES:
+        return Wrapper(cls, signature.first, takes_instance=True)
+    for name in _CLASS_NAMES:
+        argument = signature.arguments.get(name)
+        if argument and (argument.is_required or name in (extra or {})):
+            return Wrapper(cls, name, takes_instance=False)
+    return None
+
+
+def inner_config(
+    optim: OptimConfig, wrapper: Wrapper, problems: Problems
+) -> OptimConfig | None:
+    """Return the node of the wrapped optimizer; note what is wrong with it.
+
+    It has the fields of the outer node, so that `lr` and `param_groups` mean what they
+    always mean; only its class and further arguments are its own.
+    """
+    key = f"{EXTRA}.{wrapper.argument}"
+    said = (optim.override_optimizer_config or {}).get(wrapper.argument)
+    if isinstance(said, str):
+        said = {"optimizer": said}
+    if not isinstance(said, Mapping):
+        got = "" if said is None else f", not {shown(said)}"
+        what = f"{wrapper.cls.__name__} wraps another optimizer: give it as"
+        problems.add(f"{what} {{optimizer: AdamW}}{got}", key)
+        return None
+    for name in said:
+        if name not in _KEYS:
+            near = nearest(str(name), _KEYS)
+            what = f"no field {name} in a wrapped optimizer{near}"
+            if name in ("lr", "weight_decay", "betas", "eps", "param_groups"):
+                what = f"the wrapped optimizer takes {name} from the node: set it there"
+            problems.add(what, f"{key}.{name}", UnknownKeyError)
+    own = {name: said[name] for name in _KEYS if name in said}
+    own.setdefault("optimizer_impl", "torch.optim")
+    own.setdefault(EXTRA, {})
+    return replace(optim, **own)
+
+
+def inner_problems(found: list[Problem], at: str, wrapper: Wrapper) -> list[Problem]:
+    """Move problems of the wrapped optimizer to where its class and arguments stand."""
+    moved = []
+    for problem in found:
+        key = problem.key.removeprefix(f"{at}." if at else "")
+        if key.partition(".")[0] in _KEYS:
+            key = join_key(at, f"{EXTRA}.{wrapper.argument}.{key}")
+            moved.append(replace(problem, key=key))
+        else:
+            moved.append(problem)
+    return moved
