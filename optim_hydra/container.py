@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, overload
 
@@ -11,37 +10,17 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from optim_hydra.arguments import given_by_plain_node, plan_arguments
-from optim_hydra.assembly import assemble
-from optim_hydra.errors import Problems, WrongObjectError, nearest
+from optim_hydra.errors import WrongObjectError, nearest
+from optim_hydra.flat_state import flat_state, load_flat_state
+from optim_hydra.hooked_step import hooked
 from optim_hydra.inner_state import InnerState
+from optim_hydra.model_parts import build_parts
 from optim_hydra.needs import need_of
-from optim_hydra.parameters import read_each
-from optim_hydra.planning import Plan, Variant
-from optim_hydra.schema import OptimConfig
-from optim_hydra.watch import check_parameters_held, watch
+from optim_hydra.watch import check_parameters_held
 
 __all__ = ["OptimizersContainer"]
 
 T = TypeVar("T", bound=Optimizer)
-
-
-def _hooked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Run the hooks of a container around its outermost `step`, and no other."""
-    with_hooks = Optimizer.profile_hook_step(function)
-
-    @functools.wraps(function)
-    def step(self: OptimizersContainer[Any], *args: Any, **kwargs: Any) -> Any:
-        if self._is_stepping:
-            return function(self, *args, **kwargs)
-        self._is_stepping = True
-        try:
-            return with_hooks(self, *args, **kwargs)
-        finally:
-            self._is_stepping = False
-
-    vars(step)["hooked"] = True  # torch wraps it no further
-    return step
 
 
 class OptimizersContainer(Optimizer, Generic[T]):
@@ -62,6 +41,7 @@ class OptimizersContainer(Optimizer, Generic[T]):
 
     _named: dict[str, T]
     _extends: str | None
+    _is_prefixed: bool
     lr_schedulers: dict[str, LRScheduler]
     """Name -> the schedule that each step advances."""
 
@@ -84,7 +64,7 @@ class OptimizersContainer(Optimizer, Generic[T]):
             WrongObjectError: An argument is of the wrong kind.
 
         """
-        self._hold(_build_parts(model_parts, optimizer_cls, optimizer_kwargs or {}))
+        self._hold(build_parts(model_parts, optimizer_cls, optimizer_kwargs or {}))
 
     @classmethod
     def of(
@@ -93,6 +73,7 @@ class OptimizersContainer(Optimizer, Generic[T]):
         *,
         extends: str | None = None,
         lr_schedulers: Mapping[str, LRScheduler] | None = None,
+        prefixed: bool = False,
     ) -> OptimizersContainer[T]:
         """Hold optimizers that exist already.
 
@@ -100,22 +81,22 @@ class OptimizersContainer(Optimizer, Generic[T]):
             optimizers: Name -> optimizer, in the order of their steps.
             extends: The one that `add_param_group` adds to.
             lr_schedulers: Name -> the schedule that each step advances.
+            prefixed: Whether the names stand before those of parameters in saved state.
 
         """
         container = cls.__new__(cls)
-        container._hold(optimizers, extends, lr_schedulers)
+        container._hold(optimizers)
+        container._extends = extends
+        container._is_prefixed = prefixed
+        container.lr_schedulers = dict(lr_schedulers or {})
         return container
 
-    def _hold(
-        self,
-        optimizers: Mapping[str, T],
-        extends: str | None = None,
-        lr_schedulers: Mapping[str, LRScheduler] | None = None,
-    ) -> None:
+    def _hold(self, optimizers: Mapping[str, T]) -> None:
         state = {
             "_named": dict(optimizers),
-            "_extends": extends,
-            "lr_schedulers": dict(lr_schedulers or {}),
+            "_extends": None,
+            "_is_prefixed": False,
+            "lr_schedulers": {},
             "defaults": {},
         }
         self.__setstate__(state)
@@ -127,14 +108,14 @@ class OptimizersContainer(Optimizer, Generic[T]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the inner optimizers; hooks stay behind, as torch does it."""
-        names = ("_named", "_extends", "lr_schedulers", "defaults")
+        names = ("_named", "_extends", "_is_prefixed", "lr_schedulers", "defaults")
         return {name: self.__dict__[name] for name in names}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Let the hooks fire once where a subclass's `step` calls this one's."""
         super().__init_subclass__(**kwargs)
         if "step" in vars(cls):
-            cls.step = _hooked(vars(cls)["step"])  # type: ignore[method-assign]
+            cls.step = hooked(vars(cls)["step"])  # type: ignore[method-assign]
 
     @property
     def optimizers(self) -> list[T]:
@@ -185,7 +166,7 @@ class OptimizersContainer(Optimizer, Generic[T]):
     @overload
     def step(self, closure: Callable[[], float]) -> float: ...
 
-    @_hooked
+    @hooked
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
         """Take one step with every inner optimizer, then with the schedules in here.
 
@@ -234,6 +215,45 @@ class OptimizersContainer(Optimizer, Generic[T]):
             raise WrongObjectError(msg)
         self._named[name].add_param_group(param_group)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state by parameter name, `state.{name}.{key}`, and the schedules.
+
+        Names of modules that were named (`build_optimizers`) stand before those of
+        their parameters.
+        """
+        flat = flat_state(self._prefixed())
+        for name, scheduler in self.lr_schedulers.items():
+            for key, value in scheduler.state_dict().items():
+                flat[f"lr_schedulers.{name}.{key}"] = value
+        return flat
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned, matched by name and never by order.
+
+        Values of groups (lr, weight decay) stay those of this run; a schedule goes on
+        at its saved step.
+
+        Raises:
+            StateError: The saved state does not fit; nothing is changed.
+
+        """
+        load_flat_state(self._prefixed(), state_dict)
+        for name, scheduler in self.lr_schedulers.items():
+            start = f"lr_schedulers.{name}."
+            own = {
+                key.removeprefix(start): value
+                for key, value in state_dict.items()
+                if key.startswith(start)
+            }
+            if own:
+                scheduler.load_state_dict(own)
+
+    def _prefixed(self) -> dict[str, Optimizer]:
+        """Return the inner optimizers by what stands before their names."""
+        if self._is_prefixed:
+            return {f"{name}.": inner for name, inner in self._named.items()}
+        return {"": self}
+
     def train(self) -> None:
         """Put the classes that have modes (schedule-free ones) into train mode."""
         self._switch("train")
@@ -252,32 +272,3 @@ class OptimizersContainer(Optimizer, Generic[T]):
         """Show the inner optimizers."""
         inner = ", ".join(f"{k}: {type(v).__name__}" for k, v in self._named.items())
         return f"{type(self).__name__}({inner})"
-
-
-def _build_parts(
-    parts: Sequence[nn.Module], cls: type[T], kwargs: Mapping[str, Any]
-) -> dict[str, T]:
-    """Make one optimizer for each part, all checked before the first is made."""
-    given: Any = cls
-    if not (isinstance(given, type) and issubclass(given, Optimizer)):
-        msg = f"optimizer_cls is {given!r}, not an optimizer class such as AdamW"
-        raise WrongObjectError(msg)
-    modules: list[Any] = [parts] if isinstance(parts, nn.Module) else list(parts)
-    if not modules or not all(isinstance(part, nn.Module) for part in modules):
-        msg = "model_parts holds no modules: give a list of them, [model]"
-        raise WrongObjectError(msg)
-    problems = Problems("optimizer_kwargs")
-    arguments = plan_arguments(cls, given_by_plain_node(kwargs), problems, strict=True)
-    plan = Plan(OptimConfig(), Variant(cls, arguments), {})
-    assemblies = []
-    for index, parameters in enumerate(read_each(modules)):
-        own = Problems(f"model_parts[{index}]")
-        assemblies.append(assemble(parameters, plan, own))
-        problems.found += own.found
-    problems.raise_if_any()
-    named: dict[str, Any] = {}
-    for index, assembly in enumerate(assemblies):
-        (named[str(index)],) = assembly.construct(f"model_parts[{index}]")
-        parameters = assembly.parameters
-        watch(named[str(index)], parameters.roots, parameters.entries or [])
-    return named

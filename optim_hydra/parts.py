@@ -89,7 +89,7 @@ def build_optimizers(
                 optimizer, nodes[name], total_training_steps
             )
         mark_advanced(optimizer, name)
-    return OptimizersContainer.of(built, lr_schedulers=schedulers)
+    return OptimizersContainer.of(built, lr_schedulers=schedulers, prefixed=True)
 
 
 def _nodes(names: Iterable[str], config: Any, problems: Problems) -> dict[str, Node]:

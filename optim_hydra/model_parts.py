@@ -1,0 +1,50 @@
+"""Make one optimizer of a class for each part of a model, as torchtitan does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from torch import nn
+from torch.optim import Optimizer
+
+from optim_hydra.arguments import given_by_plain_node, plan_arguments
+from optim_hydra.assembly import assemble
+from optim_hydra.errors import Problems, WrongObjectError
+from optim_hydra.parameters import read_each
+from optim_hydra.planning import Plan, Variant
+from optim_hydra.schema import OptimConfig
+from optim_hydra.watch import watch
+
+__all__ = ["build_parts"]
+
+T = TypeVar("T", bound=Optimizer)
+
+
+def build_parts(
+    parts: Sequence[nn.Module], cls: type[T], kwargs: Mapping[str, Any]
+) -> dict[str, T]:
+    """Make one optimizer for each part, all checked before the first is made."""
+    given: Any = cls
+    if not (isinstance(given, type) and issubclass(given, Optimizer)):
+        msg = f"optimizer_cls is {given!r}, not an optimizer class such as AdamW"
+        raise WrongObjectError(msg)
+    modules: list[Any] = [parts] if isinstance(parts, nn.Module) else list(parts)
+    if not modules or not all(isinstance(part, nn.Module) for part in modules):
+        msg = "model_parts holds no modules: give a list of them, [model]"
+        raise WrongObjectError(msg)
+    problems = Problems("optimizer_kwargs")
+    arguments = plan_arguments(cls, given_by_plain_node(kwargs), problems, strict=True)
+    plan = Plan(OptimConfig(), Variant(cls, arguments), {})
+    assemblies = []
+    for index, parameters in enumerate(read_each(modules)):
+        own = Problems(f"model_parts[{index}]")
+        assemblies.append(assemble(parameters, plan, own))
+        problems.found += own.found
+    problems.raise_if_any()
+    named: dict[str, Any] = {}
+    for index, assembly in enumerate(assemblies):
+        (named[str(index)],) = assembly.construct(f"model_parts[{index}]")
+        parameters = assembly.parameters
+        watch(named[str(index)], parameters.roots, parameters.entries or [])
+    return named
