@@ -32,19 +32,27 @@ class Caller:
     """A class that takes the node's class as an argument, and makes it itself."""
 
     def call_wrapped(
-        self, cls: type[Optimizer], source: Any, planned: Planned
+        self, cls: type[Optimizer], source: Any, planned: Planned, where: str = ""
     ) -> Optimizer:
         """Call a class, or the wrapper with it and the arguments of both."""
         wrapper = self.wrapper
         if wrapper is None or wrapper.arguments is None:
-            return self.call(cls, source, planned)
+            return self.call(cls, source, planned, where)
         own = wrapper.arguments
         kwargs = {**planned.kwargs, **own.kwargs, wrapper.argument: cls}
         merged = Planned(kwargs, {**planned.keys, **own.keys}, ())
         return self.call(wrapper.cls, source, merged)
 
-    def call(self, cls: type[Optimizer], source: Any, planned: Planned) -> Optimizer:
+    def call(
+        self, cls: type[Optimizer], source: Any, planned: Planned, where: str = ""
+    ) -> Optimizer:
         """Call a class, or the builder that was registered for it.
+
+        Args:
+            cls: The class.
+            source: What its first argument takes.
+            planned: Its keyword arguments.
+            where: The rule that gives them, for errors that name no argument.
 
         Raises:
             ConfigError: It refuses its arguments, or makes something else.
@@ -65,7 +73,9 @@ class Caller:
                 if re.search(rf"\b{re.escape(argument)}\b", str(error), re.IGNORECASE)
             ]
             what = f"{name} refuses its arguments: {type(error).__name__}: {error}"
-            problem = Problem(what, ", ".join(keys) or self.at, ConfigError)
+            problem = Problem(
+                what, ", ".join(keys) or join_key(self.at, where), ConfigError
+            )
             raise ConfigError([problem]) from error
         if isinstance(optimizer, cls) and hasattr(optimizer, "param_groups"):
             return optimizer

@@ -48,7 +48,7 @@ def construct(groups: ClassGroups, caller: Caller, *, named: bool) -> Optimizer:
     for variant in others:
         _try(variant, caller)
     planned = Planned(arguments, _full_keys(first), ())
-    optimizer = caller.call_wrapped(groups.cls, source, planned)
+    optimizer = caller.call_wrapped(groups.cls, source, planned, first.at)
     _check_group_values(optimizer, groups, arguments, caller.at)
     return optimizer
 
@@ -87,7 +87,8 @@ def _try(variant: Variant, caller: Caller) -> None:
     own = [key for key in variant.arguments.keys.values() if "." in key]
     if own and builder_of(variant.cls) is None:
         planned = Planned(variant.arguments.kwargs, _full_keys(variant), ())
-        caller.call(variant.cls, [torch.zeros(1, 1, requires_grad=True)], planned)
+        stand_in = [torch.zeros(1, 1, requires_grad=True)]
+        caller.call(variant.cls, stand_in, planned, variant.at)
 
 
 def _check_group_values(

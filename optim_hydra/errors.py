@@ -19,6 +19,7 @@ __all__ = [
     "TargetError",
     "UnknownKeyError",
     "WrongObjectError",
+    "closest",
     "join_key",
     "nearest",
 ]
@@ -145,9 +146,14 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
         ': did you mean AdamW, Adam?'
 
     """
+    names = closest(name, candidates)
+    return f": did you mean {', '.join(names)}?" if names else ""
+
+
+def closest(name: str, candidates: Iterable[str]) -> list[str]:
+    """Return the nearest three candidates, closest first; letter case is ignored."""
     by_lower: dict[str, list[str]] = {}
     for candidate in sorted(set(candidates)):
         by_lower.setdefault(candidate.lower(), []).append(candidate)
     close = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
-    names = [candidate for lower in close for candidate in by_lower[lower]][:3]
-    return f": did you mean {', '.join(names)}?" if names else ""
+    return [candidate for lower in close for candidate in by_lower[lower]][:3]

@@ -35,7 +35,7 @@ def build_parts(
         raise WrongObjectError(msg)
     problems = Problems("optimizer_kwargs")
     arguments = plan_arguments(cls, given_by_plain_node(kwargs), problems, strict=True)
-    plan = Plan(OptimConfig(), Variant(cls, arguments), {})
+    plan = Plan(OptimConfig(layer_decay=None), Variant(cls, arguments), {})
     assemblies = []
     for index, parameters in enumerate(read_each(modules)):
         own = Problems(f"model_parts[{index}]")

@@ -104,12 +104,12 @@ def read_each(modules: Sequence[nn.Module]) -> list[Parameters]:
     """
     roots = _roots(modules) or ()
     named = f"one of the {len(roots)} parts"
-    read = [_of_modules(named, (root,)) for root in roots]
     seen: set[int] = set()
-    for parameters in read:
-        for group in parameters.groups:
-            group["params"] = [p for p in group["params"] if id(p[1]) not in seen]
-            seen.update(id(parameter) for _, parameter in group["params"])
+    read = []
+    for root in roots:
+        entries = [e for e in survey((root,)) if id(e.parameter) not in seen]
+        seen.update(id(entry.parameter) for entry in entries)
+        read.append(_of_entries(named, (root,), entries))
     return read
 
 
@@ -143,14 +143,14 @@ def _share_names(modules: Sequence[nn.Module]) -> bool:
 
 
 def _of_modules(source: object, roots: Roots) -> Parameters:
-    entries = survey(roots)
-    kept = [(e.name, e.parameter) for e in entries if e.parameter.requires_grad]
-    if isinstance(source, str):
-        named = source
-    elif isinstance(source, nn.Module):
-        named = f"the module {type(source).__name__}"
-    else:
+    named = f"the module {type(source).__name__}"
+    if not isinstance(source, nn.Module):
         named = f"the {len(roots)} modules"
+    return _of_entries(named, roots, survey(roots))
+
+
+def _of_entries(named: str, roots: Roots, entries: list[Entry]) -> Parameters:
+    kept = [(e.name, e.parameter) for e in entries if e.parameter.requires_grad]
     return Parameters(
         [{"params": kept}] if kept else [],
         len(entries) - len(kept),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from optim_hydra.survey import Alias, Entry, survey
 from optim_hydra.unmatched import check_matches
 
 __all__ = ["Place", "place_parameters"]
+
+log = logging.getLogger(__name__)
 
 
 class Place(NamedTuple):
@@ -46,7 +49,10 @@ def place_parameters(
     """
     entries = parameters.entries
     if entries is None:
+        before = len(problems.found)
         entries = _without_modules(parameters, plan, problems)
+        if len(problems.found) > before:
+            return []
     reference = survey(whole) if whole else entries
     places = _place(reference, whole or parameters.roots, plan, problems)
     by_name = {alias.name: e for e in reference for alias in e.aliases}
@@ -77,7 +83,8 @@ def _place(
     else:
         said += [str(problem) for problem in own.found]
     for sentence in said:
-        warnings.warn(sentence, OptimHydraWarning, stacklevel=5)
+        warnings.warn(sentence, OptimHydraWarning, stacklevel=7)
+        log.warning(sentence)  # Python shows a warning once; each job has its own log
     chosen = frozenset(optim.no_decay)
     return {
         key: Place(

@@ -122,7 +122,7 @@ def _plan_plain(node: Node, problems: Problems) -> Plan | None:
         return None
     given = given_by_plain_node(node.arguments())
     arguments = plan_arguments(cls, given, problems, strict=True)
-    return Plan(OptimConfig(), Variant(cls, arguments), {})
+    return Plan(OptimConfig(layer_decay=None), Variant(cls, arguments), {})
 
 
 def _has_class(node: Node, problems: Problems) -> bool:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from optim_hydra.errors import Problems, join_key, nearest
+from optim_hydra.errors import Problems, closest, join_key, nearest
 from optim_hydra.matching import Matches, Roles, match_rules
 from optim_hydra.schema_groups import MATCHERS
 from optim_hydra.survey import Entry
@@ -58,15 +58,18 @@ def check_matches(
                 for entry in trainable
                 if matches.rule_of[id(entry.parameter)] != number
             )
+            num_taken = len(trainable) - counts[number]
+            share = f"{num_taken} of" if counts[number] else "all of"
             what = (
-                f"{len(trainable) - counts[number]} of the {len(trainable)} parameters"
-                f" that match fall under {KEY}[{first}] already: move this rule up"
+                f"{share} the parameters that it matches"
+                f" ({listed([entry.name for entry in trainable])}) fall under"
+                f" {KEY}[{first}] already: move this rule up"
             )
         else:
             what = f"{_described(rule)} matches {len(trainable) or 'no'} parameter"
             what += "s" if len(trainable) > 1 else ""
             if not hits:
-                what += _near(entries, rule)
+                what += _near(entries, rule, roles)
         if expected > 1:
             what += f" (expect: {expected})"
         problems.add(what, at)
@@ -82,23 +85,33 @@ def _described(rule: dict[str, Any]) -> str:
     return " with ".join(said).replace("['", "'").replace("']", "'")
 
 
-def _near(entries: Sequence[Entry], rule: dict[str, Any]) -> str:
+def _near(entries: Sequence[Entry], rule: dict[str, Any], roles: Roles) -> str:
     if "pattern" in rule or "regex" in rule:
         names = [alias.name for entry in entries for alias in entry.aliases]
         return names_like(rule.get("pattern") or rule["regex"], names)
-    types = sorted({type(a.owner).__name__ for e in entries for a in e.aliases})
-    near = nearest(rule.get("module_type", ""), types)
-    return near or f" (modules here are {', '.join(types)})"
+    if "module_type" in rule:
+        types = sorted({type(a.owner).__name__ for e in entries for a in e.aliases})
+        near = nearest(rule["module_type"], types)
+        return near or f" (modules here are {', '.join(types)})"
+    if "role" in rule:
+        found = sorted({role for roles_ in roles.values() for role in roles_})
+        return f" (roles here are {', '.join(found)})"
+    dimensions = sorted({entry.parameter.ndim for entry in entries})
+    return f" (parameters here have {', '.join(map(str, dimensions))} dimensions)"
 
 
 def names_like(pattern: str, names: Sequence[str]) -> str:
     """Return the names nearest to a glob or regular expression, else the first few."""
     plain = re.sub(r"[^\w.]|\\", "", pattern).strip(".")
-    by_part = {name: name for name in names[:_COMPARED]}
+    # A pattern may name a module: `head.*` is nearest to `heads`, and has its names.
+    by_text = {name: name for name in names[:_COMPARED]}
     for name in names[:_COMPARED]:
-        by_part.setdefault(name.rpartition(".")[0], name)
-    near = nearest(plain, by_part)
-    return near or f" (names here are {listed(list(names))})"
+        for end in (at for at, letter in enumerate(name) if letter == "."):
+            by_text.setdefault(name[:end], name)
+    near = dict.fromkeys(by_text[text] for text in closest(plain, by_text))
+    if near and plain not in by_text:
+        return f": did you mean {', '.join(near)}?"
+    return f" (names here are {listed(list(names))})"
 
 
 def listed(names: Sequence[str]) -> str:
