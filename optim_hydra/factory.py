@@ -11,6 +11,7 @@ from optim_hydra.errors import Problems, WrongObjectError
 from optim_hydra.node import Node, read_parts
 
 if TYPE_CHECKING:
+    from torch import nn
     from torch.optim import Optimizer
 
 __all__ = ["OptimizerFactory", "build"]
@@ -23,13 +24,14 @@ def build(*args: Any, **parts: Any) -> Any:
     a module it returns an `OptimizerFactory`.
     """
     provides = promises(parts.pop("provides", ()))
+    whole = parts.pop("whole", None)
     if "params" in parts:  # the usual spelling with instantiate
         args = (*args, parts.pop("params"))
     if len(args) > 1:
         msg = f"{len(args)} objects to optimize: give one, instantiate(node, module)"
         raise WrongObjectError(msg)
     factory = OptimizerFactory(read_parts(parts))
-    return factory(*args, provides=provides) if args else factory
+    return factory(*args, provides=provides, whole=whole) if args else factory
 
 
 class OptimizerFactory:
@@ -55,10 +57,14 @@ class OptimizerFactory:
         self._node = node
 
     def __call__(
-        self, parameters: Any, *, provides: str | Iterable[str] = ()
+        self,
+        parameters: Any,
+        *,
+        provides: str | Iterable[str] = (),
+        whole: nn.Module | None = None,
     ) -> Optimizer:
         """Build the optimizer; see `build_optimizer`."""
-        return build_from_node(parameters, self._node, promises(provides))
+        return build_from_node(parameters, self._node, promises(provides), whole=whole)
 
     def __repr__(self) -> str:
         """Show the class and the place in the config."""

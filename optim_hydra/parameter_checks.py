@@ -10,7 +10,7 @@ from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
 from optim_hydra.argument_values import fit_value
-from optim_hydra.errors import Problems, UnknownKeyError, nearest
+from optim_hydra.errors import Problems, UnknownKeyError, join_key, nearest
 from optim_hydra.groups import ClassGroups
 from optim_hydra.needs import need_of
 from optim_hydra.node import plain
@@ -82,7 +82,8 @@ def check_classes(classes: Sequence[ClassGroups], problems: Problems) -> None:
     for groups in classes:
         need, name = need_of(groups.cls), groups.cls.__name__
         if need.matrices_only:
-            check_matrices(groups.cls, groups.named(), problems)
+            key = join_key(groups.variants[0].at, "optimizer")
+            check_matrices(groups.cls, groups.named(), problems, key)
         if need.one_group and len(groups.groups) > 1:
             what = f"{name} takes one group of parameters, not {len(groups.groups)}"
             problems.add(f"{what}: choose another class for them", "param_groups")
@@ -94,7 +95,10 @@ def check_classes(classes: Sequence[ClassGroups], problems: Problems) -> None:
 
 
 def check_matrices(
-    cls: type, named: Sequence[tuple[str, Tensor]], problems: Problems
+    cls: type,
+    named: Sequence[tuple[str, Tensor]],
+    problems: Problems,
+    key: str = "optimizer",
 ) -> None:
     """Note the parameters that are no matrices, for a class that takes nothing else."""
     bad = [(name, tuple(p.shape)) for name, p in named if p.ndim != 2]  # noqa: PLR2004
@@ -107,4 +111,4 @@ def check_matrices(
         f" ({len(bad)} in all); choose optim@MODULE.optim=muon, or AdamW with a rule"
         f" for the matrices: param_groups=[{{ndim: 2, optimizer: {cls.__name__}}}]"
     )
-    problems.add(what, "optimizer")
+    problems.add(what, key)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["AssignmentReport", "assignment_report"]
 
 _SHOWN = 3
+_LINES = 30
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,11 @@ class AssignmentReport:
     """Keys: group, class, tensors, numbers, lr, weight_decay, rule, names."""
 
     def __str__(self) -> str:
-        """Return one line for each group, for a log."""
-        return "\n  ".join(map(_line, self.rows))
+        """Return one line a group, for a log; of many groups the first ones."""
+        lines = [_line(row) for row in self.rows[:_LINES]]
+        if len(self.rows) > _LINES:
+            lines.append(f"and {len(self.rows) - _LINES} more groups")
+        return "\n  ".join(lines)
 
     def __rich__(self) -> Table:
         """Return a table, for a terminal."""
@@ -61,8 +65,8 @@ def assignment_report(optimizer: Optimizer) -> AssignmentReport:
         >>> from optim_hydra import build_optimizer
         >>> config = {"weight_decay": 0.1, "no_decay": ["bias"]}
         >>> print(assignment_report(build_optimizer(nn.Linear(4, 2), config)))
-        group 0: AdamW, lr 0.001, weight_decay 0.1, 8 numbers in 1 tensors: weight
-          group 1 (no_decay): AdamW, lr 0.001, weight_decay 0, 2 numbers in ...: bias
+        group 0: AdamW, lr 0.001, weight_decay 0.1, 8 numbers in 1 tensor: weight
+          group 1 (no_decay): AdamW, lr 0.001, weight_decay 0, 2 numbers in 1 tensor: bias
 
     """
     given: object = optimizer
@@ -106,7 +110,8 @@ def _line(row: dict[str, Any]) -> str:
         if row[key] is not None
     ]
     start = ", ".join([f"group {row['group']}{rule}: {row['class']}", *values])
-    counts = f"{row['numbers']} numbers in {row['tensors']} tensors"
+    plural = "" if row["tensors"] == 1 else "s"
+    counts = f"{row['numbers']} numbers in {row['tensors']} tensor{plural}"
     names = _examples(row["names"])
     return f"{start}, {counts}" + (f": {names}" if names else "")
 

@@ -14,6 +14,7 @@ from optim_hydra.journal import JOURNAL
 from optim_hydra.node import Node, read_node
 from optim_hydra.planning import plan_node
 from optim_hydra.schema import RULES
+from optim_hydra.schema_groups import SCHEDULE_KEYS
 from optim_hydra.tree import NODE_NAME, is_optimizer_node, mappings
 
 __all__ = ["check_mounts", "unused_nodes", "validate"]
@@ -86,7 +87,8 @@ def _speaks_of(key: str, at: str) -> bool:
 def _has_schedule(node: Node) -> bool:
     optim = read_config(node, Problems(node.at), allow_open=True)
     is_warm = (optim.lr_warmup_steps or 0) > 0 or optim.lr_warmup_steps_ratio > 0
-    return optim.lr_scheduler_type != "constant" or is_warm
+    by_rule = any(key in rule for rule in optim.param_groups for key in SCHEDULE_KEYS)
+    return optim.lr_scheduler_type != "constant" or is_warm or by_rule
 
 
 def _warn_of_orphan(mapping: Any, at: str) -> None:
