@@ -66,7 +66,7 @@ def assignment_report(optimizer: Optimizer) -> AssignmentReport:
         >>> config = {"weight_decay": 0.1, "no_decay": ["bias"]}
         >>> print(assignment_report(build_optimizer(nn.Linear(4, 2), config)))
         group 0: AdamW, lr 0.001, weight_decay 0.1, 8 numbers in 1 tensor: weight
-          group 1 (no_decay): AdamW, lr 0.001, weight_decay 0, 2 numbers in 1 tensor: bias
+          group 1 (no_decay): AdamW, lr 0.001, weight_decay 0, 2 numbers in ...: bias
 
     """
     given: object = optimizer
