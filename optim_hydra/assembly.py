@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from torch.optim import Optimizer
 
 from optim_hydra.arguments import Planned
@@ -14,7 +14,7 @@ from optim_hydra.clipping import SPARSE
 from optim_hydra.construct import construct
 from optim_hydra.errors import Problems
 from optim_hydra.group_records import record_groups
-from optim_hydra.groups import ClassGroups, make_groups
+from optim_hydra.groups import ClassGroups, make_groups, mesh_of
 from optim_hydra.needs import need_of
 from optim_hydra.parameter_checks import (
     check_classes,
@@ -25,6 +25,7 @@ from optim_hydra.parameter_checks import (
 from optim_hydra.parameters import Parameters, Roots
 from optim_hydra.placing import place_parameters
 from optim_hydra.planning import Plan
+from optim_hydra.structure import CLIP_FLATTENED, is_flattened
 
 __all__ = ["Assembly", "assemble"]
 
@@ -104,7 +105,8 @@ def assemble(
     roots: Roots = () if whole is None else (("", whole),)
     groups: list[ClassGroups] = []
     to_freeze: list[Tensor] = []
-    if plan.has_groups and parameters.groups:
+    wants_groups = plan.has_groups or _is_mixed(parameters)
+    if wants_groups and parameters.groups:
         grouped = make_groups(place_parameters(parameters, plan, problems, roots), plan)
         groups, to_freeze = grouped.classes, grouped.to_freeze
         check_classes(groups, problems)
@@ -118,9 +120,19 @@ def assemble(
         _check_model(assembly, problems)
     if plan.optim.clip_grad is not None:
         needs = [need_of(cls).protocol for cls in assembly.classes]
+        if is_flattened(parameters.roots):
+            problems.add(CLIP_FLATTENED, "clip_grad")
         if parameters.has_sparse or "sparse_gradients" in needs:
             problems.add(SPARSE, "clip_grad")
     return assembly
+
+
+def _is_mixed(parameters: Parameters) -> bool:
+    """Whether plain and sharded parameters come together; see `groups`."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return False
+    meshes = {mesh_of(entry) for entry in parameters.entries or ()}
+    return len(meshes) > 1
 
 
 def _check_wrappers(assembly: Assembly, problems: Problems) -> None:

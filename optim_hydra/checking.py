@@ -39,7 +39,9 @@ def read_config(
         value = checked.pop(key)
         if not (allow_open and value == "???"):
             problems.add(f"no value is given ({value}): set {key}", key)
-    optim = OptimConfig(**checked)
+    optim = OptimConfig()
+    for key, value in checked.items():
+        setattr(optim, key, value)  # without checking once more what was reported
     if optim.layer_decay is not None and optim.layer_decay.factor is None:
         optim.layer_decay = None
     for at, mapping in _nested(optim):

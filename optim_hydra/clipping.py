@@ -47,7 +47,9 @@ def clip_before_step(optimizer: Optimizer, max_norm: float) -> None:
 def grad_norm(optimizer: Optimizer) -> float | None:
     """Return the gradient norm before clipping at the last step, for logging.
 
-    None where the node's `clip_grad` is null or no step was taken yet.
+    None where the node's `clip_grad` is null or no step was taken yet. It is kept by
+    what the node built: one norm for a node with several classes, and
+    `grad_norm(container["critic"])` for one of several modules.
 
     Example:
         >>> from optim_hydra import build_optimizer

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
@@ -16,7 +16,7 @@ from optim_hydra.hooked_step import hooked
 from optim_hydra.inner_state import InnerState
 from optim_hydra.model_parts import build_parts
 from optim_hydra.needs import need_of
-from optim_hydra.watch import check_parameters_held
+from optim_hydra.watch import look_before
 
 __all__ = ["OptimizersContainer"]
 
@@ -97,7 +97,7 @@ class OptimizersContainer(Optimizer, Generic[T]):
             "_extends": None,
             "_is_prefixed": False,
             "lr_schedulers": {},
-            "defaults": {},
+            "defaults": _common_defaults(optimizers.values()),
         }
         self.__setstate__(state)
 
@@ -114,8 +114,8 @@ class OptimizersContainer(Optimizer, Generic[T]):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Let the hooks fire once where a subclass's `step` calls this one's."""
         super().__init_subclass__(**kwargs)
-        if "step" in vars(cls):
-            cls.step = hooked(vars(cls)["step"])  # type: ignore[method-assign]
+        if not hasattr(cls.step, "hooked"):
+            cls.step = hooked(cls.step)  # type: ignore[method-assign]
 
     @property
     def optimizers(self) -> list[T]:
@@ -183,9 +183,10 @@ class OptimizersContainer(Optimizer, Generic[T]):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        check_parameters_held(self._named.values())
+        self._check_closure(closure)
+        look_before(self._named)
         for inner in self._named.values():
-            if closure is not None and need_of(type(inner)).protocol == "closure":
+            if closure is not None and _works_with_closures(inner):
                 inner.step(closure)
             else:
                 inner.step()
@@ -206,6 +207,7 @@ class OptimizersContainer(Optimizer, Generic[T]):
                 `container["critic"].add_param_group(group)`.
 
         """
+        self._check_new(param_group)
         name = self._extends or (self.names[0] if len(self) == 1 else None)
         if name is None:
             msg = (
@@ -214,6 +216,20 @@ class OptimizersContainer(Optimizer, Generic[T]):
             )
             raise WrongObjectError(msg)
         self._named[name].add_param_group(param_group)
+
+    def _check_new(self, param_group: dict[str, Any]) -> None:
+        held = {id(p) for group in self.param_groups for p in group["params"]}
+        params = param_group["params"]
+        for item in [params] if isinstance(params, Tensor) else list(params):
+            if id(item[1] if isinstance(item, tuple) else item) in held:
+                msg = "a parameter of the group is in this container already"
+                raise WrongObjectError(msg)
+
+    def _check_closure(self, closure: object) -> None:
+        wanting = [n for n, o in self._named.items() if _works_with_closures(o)]
+        if closure is None and wanting:
+            msg = f"{wanting[0]} works with closures only: call step(closure)"
+            raise WrongObjectError(msg)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state by parameter name, `state.{name}.{key}`, and the schedules.
@@ -272,3 +288,16 @@ class OptimizersContainer(Optimizer, Generic[T]):
         """Show the inner optimizers."""
         inner = ", ".join(f"{k}: {type(v).__name__}" for k, v in self._named.items())
         return f"{type(self).__name__}({inner})"
+
+
+def _common_defaults(optimizers: Iterable[Optimizer]) -> dict[str, Any]:
+    """Return what all optimizers take, which schedulers such as OneCycleLR look up."""
+    first, *others = [optimizer.defaults for optimizer in optimizers]
+    shared = set(first).intersection(*others)
+    return {name: first[name] for name in first if name in shared}
+
+
+def _works_with_closures(optimizer: Optimizer) -> bool:
+    if isinstance(optimizer, OptimizersContainer):
+        return any(_works_with_closures(inner) for inner in optimizer)
+    return need_of(type(optimizer)).protocol == "closure"

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+from torch import Tensor, distributed
 
 from optim_hydra.placing import Place
 from optim_hydra.planning import Plan, Variant
@@ -74,6 +74,7 @@ def make_groups(placed: list[tuple[Entry, Place]], plan: Plan) -> Grouped:
     by_place: dict[Place, list[tuple[int, Entry]]] = defaultdict(list)
     for position, (entry, place) in enumerate(placed):
         by_place[place].append((position, entry))
+    meshes = _meshes(placed)
     grouped = Grouped([], [])
     classes: dict[type, ClassGroups] = {}
     known: dict[Any, Group] = {}
@@ -85,18 +86,38 @@ def make_groups(placed: list[tuple[Entry, Place]], plan: Plan) -> Grouped:
             continue
         values, label = _values(variant, place)
         schedule = _schedule_of(plan, place.rule)
-        key = (variant.cls, _hashable(values), _hashable(schedule))
-        if key not in known:
-            known[key] = Group(values, schedule)
-            own = classes.setdefault(variant.cls, ClassGroups(variant.cls))
-            own.groups.append(known[key])
-        variants = classes[variant.cls].variants
-        if not any(variant is other for other in variants):
-            variants.append(variant)
-        known[key].rules += [text for text in label if text not in known[key].rules]
-        known[key].placed += members
+        own = classes.setdefault(variant.cls, ClassGroups(variant.cls))
+        if not any(variant is other for other in own.variants):
+            own.variants.append(variant)
+        value_key = (variant.cls, _hashable(values), _hashable(schedule))
+        for mesh in meshes:
+            on_mesh = [m for m in members if len(meshes) == 1 or mesh_of(m[1]) == mesh]
+            if not on_mesh:
+                continue
+            key = (*value_key, mesh)
+            if key not in known:
+                known[key] = Group(values, schedule)
+                own.groups.append(known[key])
+            known[key].rules += [text for text in label if text not in known[key].rules]
+            known[key].placed += on_mesh
     grouped.classes.extend(classes.values())
     return grouped
+
+
+def mesh_of(entry: Entry) -> Any:
+    """Return the device mesh of a sharded parameter, None of a plain one."""
+    return getattr(entry.parameter, "device_mesh", None)
+
+
+def _meshes(placed: list[tuple[Entry, Place]]) -> list[Any]:
+    """List the meshes of the parameters.
+
+    torch's foreach and fused steps take plain and sharded tensors, and those of
+    different meshes, in different groups only.
+    """
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return [None]
+    return list(dict.fromkeys(mesh_of(entry) for entry, _ in placed))
 
 
 def _values(variant: Variant, place: Place) -> tuple[dict[str, Any], list[str]]:

@@ -44,17 +44,20 @@ def _listed(
     index = NameIndex(enumerate({"pattern": layer} for layer in layers))
     layer_of: dict[int, int] = {}
     empty = set(range(len(layers)))
+    matched: set[int] = set()
     for entry in entries:
         hits = [n for alias in entry.aliases for n in index.matching(alias.name)]
-        empty.difference_update(hits)
+        matched.update(hits)
         if hits:
             layer_of[id(entry.parameter)] = min(hits)
+            empty.discard(min(hits))
     for number in sorted(empty):
         names = [alias.name for entry in entries for alias in entry.aliases]
         what = f"the layer {layers[number]!r} matches no parameter"
-        problems.add(
-            what + names_like(layers[number], names), f"{_KEY}.layers[{number}]"
-        )
+        what += names_like(layers[number], names)
+        if number in matched:
+            what = f"what the layer {layers[number]!r} matches is in a layer before it"
+        problems.add(what, f"{_KEY}.layers[{number}]")
     return layer_of
 
 

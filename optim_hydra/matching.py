@@ -23,7 +23,7 @@ class Matches:
     rule_of: dict[int, int]
     """`id` of a parameter -> number of its rule; it is missing under no rule."""
     torn: list[tuple[Alias, int, Alias, int]]
-    """Two names of one tied parameter that match two patterns, each with its rule."""
+    """Two names of one tied parameter that fall under two rules, each with its own."""
 
 
 def match_rules(
@@ -48,7 +48,7 @@ def match_rules(
         first, alias = min(found, key=lambda hit: hit[0])
         rule_of[id(entry.parameter)] = first
         for other, other_alias in found:
-            if other != first and matcher.is_torn(first, alias, other):
+            if other != first and not matcher.has(other, entry, alias):
                 torn.append((alias, first, other_alias, other))
                 break
     return Matches(rule_of, torn)
@@ -62,11 +62,12 @@ class _Matcher:
         self._nameless = set(self._index.nameless)
         self._cache: dict[Any, int | None] = {}
 
-    def is_torn(self, first: int, alias: Alias, other: int) -> bool:
-        """Whether two patterns want one parameter, each by a name of its own."""
-        if first in self._nameless or other in self._nameless:
+    def has(self, number: int, entry: Entry, alias: Alias) -> bool:
+        """Whether a rule holds for a parameter under one of its names."""
+        roles = self._roles.get(id(entry.parameter), frozenset())
+        if not self._holds(number, type(alias.owner), entry.parameter.ndim, roles):
             return False
-        return other not in self._index.matching(alias.name)
+        return number in self._nameless or number in self._index.matching(alias.name)
 
     def first(self, entry: Entry, alias: Alias) -> int | None:
         """Return the first rule that holds for a parameter under one of its names."""

@@ -38,6 +38,8 @@ def build_parts(
     plan = Plan(OptimConfig(layer_decay=None), Variant(cls, arguments), {})
     assemblies = []
     for index, parameters in enumerate(read_each(modules)):
+        if not parameters.entries:
+            continue  # all that it has is tied to parts before it
         own = Problems(f"model_parts[{index}]")
         assemblies.append(assemble(parameters, plan, own))
         problems.found += own.found

@@ -68,7 +68,7 @@ def build_optimizers(
         raise WrongObjectError(msg)
     problems = Problems("")
     nodes = _nodes(modules, config, problems)
-    read = {name: read_parameters(modules[name]) for name in nodes}
+    read = {name: _read(name, modules[name]) for name in nodes}
     _check_shared(read, problems)
     prepared: dict[str, Prepared] = {}
     for name, node in nodes.items():
@@ -105,18 +105,28 @@ def _nodes(names: Iterable[str], config: Any, problems: Problems) -> dict[str, N
     nodes = {}
     for name in names:
         found: Any = config
+        at = name
         for part in name.split("."):
             found = found.get(part) if _is_tree(found) else None
         if _is_tree(found) and NODE_NAME in found:
             found = found[NODE_NAME]
+            at = f"{name}.{NODE_NAME}"
         if found is None:
             near = nearest(name, map(str, config))
             there = f" (there are {', '.join(map(str, config))})"
             problems.add(f"the config has no node for this module{near}{there}", name)
             continue
         node = read_node(found)
-        nodes[name] = node if node.at else dataclasses.replace(node, at=name)
+        nodes[name] = node if node.at else dataclasses.replace(node, at=at)
     return nodes
+
+
+def _read(name: str, module: nn.Module) -> Parameters:
+    try:
+        return read_parameters(module)
+    except WrongObjectError as error:
+        msg = f"{name}: {error}"
+        raise WrongObjectError(msg) from error
 
 
 def _is_tree(value: Any) -> bool:

@@ -14,7 +14,8 @@ from optim_hydra.matching import Matches, match_rules
 from optim_hydra.parameters import Parameters, Roots
 from optim_hydra.planning import Plan
 from optim_hydra.roles import roles_of
-from optim_hydra.structure import structure_of
+from optim_hydra.schema_groups import SCHEDULE_KEYS
+from optim_hydra.structure import FLATTENED, is_flattened, structure_of
 from optim_hydra.survey import Alias, Entry, survey
 from optim_hydra.unmatched import check_matches
 
@@ -69,6 +70,7 @@ def _place(
     entries: list[Entry], roots: Roots, plan: Plan, problems: Problems
 ) -> dict[int, Place]:
     optim, own = plan.optim, Problems(problems.at)
+    _check_shapes(roots, plan, problems)
     structure = structure_of(roots)
     wants_roles = optim.no_decay or any("role" in rule for rule in optim.param_groups)
     roles = roles_of(entries, structure) if wants_roles else {}
@@ -96,16 +98,44 @@ def _place(
     }
 
 
+def _check_shapes(roots: Roots, plan: Plan, problems: Problems) -> None:
+    """Note matchers that look at shapes which FSDP1 has taken away."""
+    keys = ["no_decay"] if plan.optim.no_decay else []
+    for number, rule in enumerate(plan.optim.param_groups):
+        keys += [
+            f"param_groups[{number}].{key}"
+            for key in ("role", "ndim", "min_ndim")
+            if key in rule
+        ]
+    if keys and is_flattened(roots):
+        what = f"{FLATTENED}build the optimizer before wrapping the model"
+        what += " (use_orig_params=True), or match by pattern"
+        for key in keys:
+            problems.add(what, key)
+
+
 def _check_torn(matches: Matches, plan: Plan, problems: Problems) -> None:
+    rules = plan.optim.param_groups
     for alias, first, other_alias, other in matches.torn:
-        variants = [plan.rules.get(number) for number in (first, other)]
-        values = [v and (v.cls, v.arguments.kwargs) for v in variants]
-        if values[0] != values[1]:
+        named = all(rules[n].keys() & {"pattern", "regex"} for n in (first, other))
+        if named and not _say_the_same(plan, first, other):
             what = (
                 f"{other_alias.name} is tied to {alias.name}, which falls under"
                 f" param_groups[{first}]: let one of the two rules have it"
             )
             problems.add(what, f"param_groups[{other}]")
+
+
+def _say_the_same(plan: Plan, first: int, second: int) -> bool:
+    one, other = (plan.rules.get(number) for number in (first, second))
+    if one is None or other is None:
+        return one is other  # both freeze
+    schedules = [
+        {key: plan.optim.param_groups[n].get(key) for key in SCHEDULE_KEYS}
+        for n in (first, second)
+    ]
+    same = one.cls is other.cls and one.arguments.kwargs == other.arguments.kwargs
+    return same and schedules[0] == schedules[1]
 
 
 def _without_modules(
@@ -129,7 +159,10 @@ def _without_modules(
     if optim.layer_decay is not None and not (has_names and optim.layer_decay.layers):
         _need_module("layer_decay", "layer_decay", problems)
     nobody = nn.Module()
-    return [Entry(p, [Alias(name, nobody, name)]) for name, p in parameters.named()]
+    return [
+        Entry(p, [Alias(name, nobody, name, {}, name)])
+        for name, p in parameters.named()
+    ]
 
 
 def _need_module(key: str, name: str, problems: Problems) -> None:

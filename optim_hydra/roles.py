@@ -9,12 +9,14 @@ from typing import Any
 
 from torch import nn
 
-from optim_hydra.structure import Structure
+from optim_hydra.structure import Structure, is_single
 from optim_hydra.survey import Alias, Entry
 
 __all__ = ["roles_of"]
 
 _BIAS = re.compile(r"(?:^|_)bias(?:_|$)")
+# A table of biases, or the gain of a weight norm (`original0`), is no weight.
+_NO_WEIGHT = re.compile(r"(?:^|_)bias(?:_|$)|0$")
 _MATRIX = 2
 _NORMS = (
     nn.modules.batchnorm._NormBase,
@@ -63,8 +65,8 @@ def _roles_of(entry: Entry, structure: Structure, heads: set[int]) -> Iterable[s
         yield "embedding"
     elif id(entry.parameter) in heads:
         yield "head"
-    elif not any(_BIAS.search(alias.local) for alias in entry.aliases) and any(
-        id(owner) in structure.in_block or not owner._modules for owner in owners
+    elif not any(_NO_WEIGHT.search(alias.local) for alias in entry.aliases) and any(
+        id(owner) in structure.in_block or is_single(owner) for owner in owners
     ):
         yield "hidden"
 
@@ -77,7 +79,7 @@ def _heads(
         for entry in entries
         if entry.parameter.ndim == _MATRIX
         for alias in entry.aliases
-        if _is_linear(type(alias.owner)) and not alias.owner._modules
+        if _is_linear(type(alias.owner)) and is_single(alias.owner)
     ]
     depth, last = structure.depth, structure.num_blocks
     heads = {
@@ -104,7 +106,10 @@ def _is_norm(owner: nn.Module, ndim: int) -> bool:
 
 
 def _has_vectors_only(owner: nn.Module) -> bool:
-    return all(p is None or p.ndim <= 1 for p in owner._parameters.values())
+    tensors = [*owner._parameters.values()]
+    if "parametrizations" in owner._modules:
+        tensors += owner._modules["parametrizations"].parameters()  # type: ignore[union-attr]
+    return all(p is None or p.ndim <= 1 for p in tensors)
 
 
 def _is_embedding(cls: Any) -> bool:
@@ -118,4 +123,4 @@ def _is_linear(cls: Any) -> bool:
 def _is_bias(alias: Alias) -> bool:
     if _BIAS.search(alias.local):
         return True
-    return not alias.owner._modules and not _has_vectors_only(alias.owner)
+    return is_single(alias.owner) and not _has_vectors_only(alias.owner)

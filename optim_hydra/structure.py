@@ -7,8 +7,32 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from torch import nn
+from torch.nn.utils.parametrize import ParametrizationList
 
-__all__ = ["Structure", "structure_of"]
+__all__ = [
+    "CLIP_FLATTENED",
+    "FLATTENED",
+    "Structure",
+    "is_flattened",
+    "is_single",
+    "structure_of",
+]
+
+
+FLATTENED = "FullyShardedDataParallel (FSDP1) leaves pieces of flattened parameters: "
+CLIP_FLATTENED = (
+    f"{FLATTENED}each process would clip by its own norm; set clip_grad=null and call"
+    " the model's clip_grad_norm_, or shard by fully_shard (FSDP2)"
+)
+
+
+def is_flattened(roots: Iterable[tuple[str, nn.Module]]) -> bool:
+    """Whether FSDP1 has taken the shapes of parameters away."""
+    return any(
+        type(module).__name__ == "FullyShardedDataParallel"
+        for _, root in roots
+        for module in root.modules()
+    )
 
 
 @dataclass(frozen=True)
@@ -71,7 +95,7 @@ class _Container:
 def _repeated(roots: Iterable[nn.Module]) -> set[type]:
     """Return the classes that stand more than once in `nn.Sequential`s."""
     counts = Counter(
-        type(child)
+        _own_class(child)
         for root in roots
         for module in root.modules()
         if isinstance(module, nn.Sequential)
@@ -100,14 +124,28 @@ def _containers(root: nn.Module, prefix: str, repeated: set[type]) -> list[_Cont
     return found
 
 
+def is_single(module: nn.Module) -> bool:
+    """Whether a module is one layer, without others in it."""
+    return not (module._modules.keys() - {"parametrizations"})
+
+
 def _blocks_of(module: nn.Module, repeated: set[type]) -> tuple[nn.Module, ...]:
+    if isinstance(module, ParametrizationList):
+        return ()
     children = [c for c in module.children() if next(c.parameters(), None) is not None]
     if isinstance(module, nn.ModuleList):
         return tuple(children)
     if not isinstance(module, nn.Sequential):
         return ()
-    return tuple(child for child in children if type(child) in repeated)
+    return tuple(child for child in children if _own_class(child) in repeated)
+
+
+def _own_class(module: nn.Module) -> type:
+    """Return the class of a module, seen through the one that FSDP2 puts over it."""
+    cls = type(module)
+    is_sharded = any(base.__name__ == "FSDPModule" for base in cls.__bases__)
+    return cls.__bases__[-1] if is_sharded else cls
 
 
 def _is_large(module: nn.Module) -> bool:
-    return next(module.children(), None) is not None
+    return not is_single(module)

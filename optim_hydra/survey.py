@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import ParametrizationList
 
 __all__ = ["Alias", "Entry", "survey"]
 
@@ -21,8 +22,13 @@ class Alias(NamedTuple):
 
     name: str
     owner: nn.Module
+    """The module that computes with it: of a parametrized one, that module itself."""
     local: str
-    """Name in `owner`, such as `weight`."""
+    """Name there, such as `weight`."""
+    table: dict[str, Any]
+    """The `_parameters` that it stands in."""
+    key: str
+    """Its key there."""
 
 
 @dataclass(slots=True)
@@ -57,7 +63,7 @@ def survey(modules: Iterable[tuple[str, nn.Module]]) -> list[Entry]:
 def _walk(roots: list[tuple[str, nn.Module]], *, unwrap: bool) -> list[Entry]:
     entries: dict[int, Entry] = {}
     # Above each module are those on the way to it: a module may hold itself.
-    stack: list[tuple[str, nn.Module, tuple[int, ...]]] = [
+    stack: list[tuple[str, nn.Module, tuple[nn.Module, ...]]] = [
         (prefix, module, ()) for prefix, module in reversed(roots)
     ]
     while stack:
@@ -67,13 +73,18 @@ def _walk(roots: list[tuple[str, nn.Module]], *, unwrap: bool) -> list[Entry]:
                 entry = entries.get(id(parameter))
                 if entry is None:
                     entry = entries[id(parameter)] = Entry(parameter)
-                entry.aliases.append(Alias(prefix + local, module, local))
+                table, owner, name = module._parameters, module, local
+                if isinstance(module, ParametrizationList):
+                    # Below `parametrizations.weight` of the module two steps above.
+                    owner = above[-2]
+                    name = prefix.split(".")[-2] + local.removeprefix("original")
+                entry.aliases.append(Alias(prefix + local, owner, name, table, local))
         children = module._modules
         if not children:
             continue
-        here = (*above, id(module))
+        here = (*above, module)
         for name, child in reversed(children.items()):
-            if child is None or id(child) in here:
+            if child is None or any(child is other for other in here):
                 continue
             hidden = unwrap and _is_wrapper(module, name)
             stack.append((prefix if hidden else f"{prefix}{name}.", child, here))

@@ -47,6 +47,14 @@ def check_matches(
         alone = match_rules(entries, [rule], roles).rule_of
         hits = [entry for entry in entries if id(entry.parameter) in alone]
         trainable = [entry for entry in hits if entry.parameter.requires_grad]
+        tied = [torn for torn in matches.torn if torn[3] == number]
+        if tied and expected == 1:
+            alias, first, own, _ = tied[0]
+            if not rule.keys() & {"pattern", "regex"}:
+                text = f"{own.name} is tied to {alias.name}, which falls under"
+                text += f" {KEY}[{first}]: nothing falls under this rule"
+                warnings.append(f"{text} @ {join_key(problems.at, at)}")
+            continue
         if hits and not trainable and expected == 1:
             names = listed([entry.name for entry in hits])
             text = f"the rule matches frozen parameters only ({names})"

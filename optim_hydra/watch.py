@@ -7,22 +7,26 @@ an optimizer that holds the old ones goes on without an error and without an eff
 from __future__ import annotations
 
 import operator
-import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
 from optim_hydra.errors import OptimHydraError
 from optim_hydra.parameters import Roots
-from optim_hydra.survey import Entry
+from optim_hydra.survey import Entry, survey
+from optim_hydra.unmatched import listed
 
-__all__ = ["ReplacedParameterError", "check_parameters_held", "watch"]
+__all__ = [
+    "ReplacedParameterError",
+    "check_parameters_held",
+    "look_before",
+    "watch",
+]
 
 _ATTRIBUTE = "_optim_hydra_watch"
-_SHOWN = 5
 
 
 class ReplacedParameterError(OptimHydraError, RuntimeError):
@@ -31,18 +35,38 @@ class ReplacedParameterError(OptimHydraError, RuntimeError):
 
 @dataclass
 class _Watch:
-    """Where each parameter was found when the optimizer was built."""
+    """Where each parameter, and each module on the way to it, was found."""
 
-    roots: list[weakref.ref[nn.Module]]
-    names: list[str] = field(default_factory=list)
+    roots: Roots
+    held: dict[str, Tensor]
+    """Every name of every parameter of the optimizer."""
     tables: list[dict[str, Any]] = field(default_factory=list)
-    """The `_parameters` of the owner of each."""
+    """`_parameters` and `_modules` of the modules."""
     locals: list[str] = field(default_factory=list)
-    held: list[Tensor] = field(default_factory=list)
+    objects: list[Any] = field(default_factory=list)
     is_checked: bool = False
     """Whether a container has looked already, in this step."""
 
-    def look(self) -> None:
+    def note(self, entries: Iterable[Entry]) -> None:
+        """Note where everything is now."""
+        self.tables, self.locals, self.objects = [], [], []
+        ids = {id(parameter) for parameter in self.held.values()}
+        for entry in entries:
+            if id(entry.parameter) in ids:
+                for alias in entry.aliases:
+                    self._add(alias.table, alias.key, entry.parameter)
+        for _, root in self.roots:
+            for parent in root.modules():
+                for name, child in parent._modules.items():
+                    if child is not None and (child._modules or child._parameters):
+                        self._add(parent._modules, name, child)
+
+    def _add(self, table: dict[str, Any], local: str, thing: Any) -> None:
+        self.tables.append(table)
+        self.locals.append(local)
+        self.objects.append(thing)
+
+    def look(self, name: str = "") -> None:
         """Compare what the module has with what the optimizer holds.
 
         Raises:
@@ -51,33 +75,30 @@ class _Watch:
         """
         # All in C: a step must not pay for Python work per parameter.
         found = map(dict.get, self.tables, self.locals)
-        if not all(map(operator.is_, found, self.held)):
-            self._tell_apart()
+        if not all(map(operator.is_, found, self.objects)):
+            self._tell_apart(name)
 
-    def _tell_apart(self) -> None:
-        replaced = [
-            name
-            for name, table, local, held in zip(
-                self.names, self.tables, self.locals, self.held, strict=True
-            )
-            if not _is_same(table.get(local), held)
+    def _tell_apart(self, name: str) -> None:
+        entries = survey(self.roots)
+        found = {alias.name: e.parameter for e in entries for alias in e.aliases}
+        present = {id(parameter) for parameter in found.values()}
+        gone = [
+            local
+            for local, held in self.held.items()
+            # Parametrizations and pruning move a parameter to another name.
+            if not _is_same(found.get(local), held)
+            and (id(held) not in present or local in found)
         ]
-        if not replaced:
-            return
-        # Parametrizations and pruning move a parameter to another name.
-        roots = [root for ref in self.roots if (root := ref()) is not None]
-        present = {id(p) for root in roots for p in root.parameters()}
-        held = dict(zip(self.names, self.held, strict=True))
-        replaced = [name for name in replaced if id(held[name]) not in present]
-        if replaced:
-            more = len(replaced) - _SHOWN
-            listed = ", ".join(replaced[:_SHOWN]) + (f" and {more} more" * (more > 0))
+        if gone:
+            whose = f"the module {name!r}" if name else "the module"
             msg = (
-                f"the module has new parameters in place of {listed}, and the optimizer"
-                " would go on updating the old ones: build it after sharding,"
+                f"{whose} no longer has the parameters {listed(gone)}, which its"
+                " optimizer would go on updating: build the optimizer after sharding,"
                 " load_state_dict(assign=True) and other changes of the module"
             )
             raise ReplacedParameterError(msg)
+        if all(held is found.get(local) for local, held in self.held.items()):
+            self.note(entries)
 
 
 def _is_same(found: Any, held: Tensor) -> bool:
@@ -94,30 +115,58 @@ def watch(optimizer: Optimizer, roots: Roots, entries: Iterable[Entry]) -> None:
     Copies of the optimizer hold parameters of their own and are not checked.
     """
     ids = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    seen = _Watch([weakref.ref(root) for _, root in roots])
-    for entry in entries:
-        if id(entry.parameter) in ids:
-            alias = entry.aliases[0]
-            seen.names.append(alias.name)
-            seen.tables.append(alias.owner._parameters)
-            seen.locals.append(alias.local)
-            seen.held.append(entry.parameter)
+    noted = list(entries)
+    held = {
+        alias.name: entry.parameter
+        for entry in noted
+        if id(entry.parameter) in ids
+        for alias in entry.aliases
+    }
+    seen = _Watch(roots, held)
+    seen.note(noted)
     vars(optimizer)[_ATTRIBUTE] = seen
     optimizer.register_step_pre_hook(_before_step)
 
 
-def check_parameters_held(optimizers: Iterable[Optimizer]) -> None:
+def check_parameters_held(optimizer: Optimizer) -> None:
+    """Check now what each step checks: that modules have the optimizer's parameters.
+
+    Raises:
+        ReplacedParameterError: They have others, which are named.
+
+    Example:
+        >>> from torch import nn
+        >>> from optim_hydra import build_optimizer
+        >>> module = nn.Linear(4, 2)
+        >>> optimizer = build_optimizer(module, {})
+        >>> module.weight = nn.Parameter(module.weight.detach().clone())
+        >>> check_parameters_held(optimizer)
+        Traceback (most recent call last):
+        optim_hydra.watch.ReplacedParameterError: the module no longer has ...
+
+    """
+    seen = vars(optimizer).get(_ATTRIBUTE)
+    if seen is not None:
+        seen.look()
+    for name, inner in getattr(optimizer, "_named", {}).items():
+        own = vars(inner).get(_ATTRIBUTE)
+        if own is not None:
+            own.look(name)
+
+
+def look_before(optimizers: Mapping[str, Optimizer]) -> None:
     """Check several optimizers before the first of them steps.
 
     Raises:
         ReplacedParameterError: A module has new parameters.
 
     """
-    for optimizer in optimizers:
-        seen = vars(optimizer).get(_ATTRIBUTE)
-        if seen is not None:
-            seen.look()
-            seen.is_checked = True
+    found = {name: vars(inner).get(_ATTRIBUTE) for name, inner in optimizers.items()}
+    seen = {name: each for name, each in found.items() if each is not None}
+    for name, each in seen.items():
+        each.look(name)
+    for each in seen.values():
+        each.is_checked = True
 
 
 def _before_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch import nn
 from torch.optim import SGD, AdamW, Optimizer
 
 import optim_hydra
+import two_process_results
 from case_helpers import BASE, Compose, Run, offer
 from optim_hydra import rename_notices
 from optim_hydra.declared import DECLARED
@@ -84,6 +86,19 @@ def run_python(tmp_path: Path) -> Run:
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def found(
+    tmp_path_factory: pytest.TempPathFactory, worker_id: str
+) -> Callable[[str, str], two_process_results.Found]:
+    """Return what both processes of a program have found in a scenario.
+
+    Each program runs once, whichever of pytest's workers asks first.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = base if worker_id == "master" else base.parent
+    return functools.partial(two_process_results.read, shared)
 
 
 @pytest.fixture
