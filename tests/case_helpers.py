@@ -10,10 +10,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from torch import nn
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from optim_hydra import ConfigError, build_lr_scheduler, build_optimizer
 
@@ -126,3 +128,33 @@ def exact(*values: float) -> Any:
 def sgd(**fields: Any) -> dict[str, Any]:
     """Return a node of plain gradient descent without decay."""
     return {"optimizer": "SGD", "weight_decay": 0.0, **fields}
+
+
+def values_of(optimizer: Optimizer, *keys: str) -> dict[str, Any]:
+    """Return the name of each parameter with its group's values, or its one value."""
+    found: dict[str, Any] = {}
+    held: list[Tensor] = []
+    for group in optimizer.param_groups:
+        assert group["params"], "no group is empty"
+        held += group["params"]
+        values = tuple(group[key] for key in keys)
+        for name in group["param_names"]:
+            assert name not in found
+            found[name] = values if len(keys) > 1 else values[0]
+    assert len({id(parameter) for parameter in held}) == len(held) == len(found)
+    return found
+
+
+def names_by(optimizer: Optimizer, *keys: str) -> dict[Any, list[str]]:
+    """Return the names that share each of the values, in the order of their groups."""
+    names: dict[Any, list[str]] = {}
+    for name, value in values_of(optimizer, *keys).items():
+        names.setdefault(value, []).append(name)
+    return names
+
+
+def train_once(optimizer: Optimizer, *modules: nn.Module) -> None:
+    """Take one step on the sum of what the modules make of four ones each."""
+    optimizer.zero_grad()
+    torch.stack([module(torch.ones(3, 4)).sum() for module in modules]).sum().backward()
+    optimizer.step()

@@ -120,3 +120,12 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Optimizer]:
 
     offer(monkeypatch, "counted_impl", AdamW=CountedAdamW, SGD=CountedSGD)
     return instances
+
+
+@pytest.fixture
+def one_process() -> Iterator[None]:
+    """Be the only process of a group, for wrappers that spread over processes."""
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
