@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from optim_hydra.errors import WrongObjectError, nearest
+from optim_hydra.errors import ConfigError, Problem, WrongObjectError, nearest
 from optim_hydra.flat_state import flat_state, load_flat_state
 from optim_hydra.hooked_step import hooked
 from optim_hydra.inner_state import InnerState
@@ -203,6 +203,7 @@ class OptimizersContainer(Optimizer, Generic[T]):
         """Add a group to the optimizer of the node's own class.
 
         Raises:
+            ConfigError: A parameter of it is in the container already.
             WrongObjectError: Several optimizers could take it; say which:
                 `container["critic"].add_param_group(group)`.
 
@@ -222,8 +223,8 @@ class OptimizersContainer(Optimizer, Generic[T]):
         params = param_group["params"]
         for item in [params] if isinstance(params, Tensor) else list(params):
             if id(item[1] if isinstance(item, tuple) else item) in held:
-                msg = "a parameter of the group is in this container already"
-                raise WrongObjectError(msg)
+                what = "a parameter of the new group is in this container already"
+                raise ConfigError([Problem(what, "", ConfigError)])
 
     def _check_closure(self, closure: object) -> None:
         wanting = [n for n, o in self._named.items() if _works_with_closures(o)]

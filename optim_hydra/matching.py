@@ -5,15 +5,32 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from optim_hydra.name_index import NameIndex
 from optim_hydra.survey import Alias, Entry
 
-__all__ = ["Matches", "match_rules"]
+__all__ = ["Matches", "Roles", "Torn", "match_rules"]
 
 Rule = dict[str, Any]
 Roles = Mapping[int, frozenset[str]]
+
+
+class Torn(NamedTuple):
+    """Two names of one tied parameter that fall under two rules."""
+
+    alias: Alias
+    first: int
+    """The rule that has the parameter."""
+    other_alias: Alias
+    other: int
+
+    def __str__(self) -> str:
+        """Say so, at the place of the other rule."""
+        return (
+            f"{self.other_alias.name} is tied to {self.alias.name}, which falls under"
+            f" param_groups[{self.first}]: let one of the two rules have it"
+        )
 
 
 @dataclass(frozen=True)
@@ -22,8 +39,7 @@ class Matches:
 
     rule_of: dict[int, int]
     """`id` of a parameter -> number of its rule; it is missing under no rule."""
-    torn: list[tuple[Alias, int, Alias, int]]
-    """Two names of one tied parameter that fall under two rules, each with its own."""
+    torn: list[Torn]
 
 
 def match_rules(
@@ -49,7 +65,7 @@ def match_rules(
         rule_of[id(entry.parameter)] = first
         for other, other_alias in found:
             if other != first and not matcher.has(other, entry, alias):
-                torn.append((alias, first, other_alias, other))
+                torn.append(Torn(alias, first, other_alias, other))
                 break
     return Matches(rule_of, torn)
 

@@ -36,16 +36,14 @@ def build_parts(
     problems = Problems("optimizer_kwargs")
     arguments = plan_arguments(cls, given_by_plain_node(kwargs), problems, strict=True)
     plan = Plan(OptimConfig(layer_decay=None), Variant(cls, arguments), {})
-    assemblies = []
-    for index, parameters in enumerate(read_each(modules)):
-        if not parameters.entries:
-            continue  # all that it has is tied to parts before it
+    assemblies = {}
+    for index, parameters in read_each(modules).items():
         own = Problems(f"model_parts[{index}]")
-        assemblies.append(assemble(parameters, plan, own))
+        assemblies[index] = assemble(parameters, plan, own)
         problems.found += own.found
     problems.raise_if_any()
     named: dict[str, Any] = {}
-    for index, assembly in enumerate(assemblies):
+    for index, assembly in assemblies.items():
         (named[str(index)],) = assembly.construct(f"model_parts[{index}]")
         parameters = assembly.parameters
         watch(named[str(index)], parameters.roots, parameters.entries or [])

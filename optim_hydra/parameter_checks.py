@@ -34,7 +34,7 @@ def check_trainable(
         frozen = parameters.num_frozen + num_frozen
         what = f"nothing to train in {parameters.source}: {frozen} parameters"
         if frozen:
-            by_rule = f", {num_frozen} of them by a rule" if num_frozen else ""
+            by_rule = f", {num_frozen} of them by a freeze rule" if num_frozen else ""
             what += f", all {frozen} frozen{by_rule}"
             what += ": set requires_grad before building" if not num_frozen else ""
         problems.add(what)

@@ -97,19 +97,22 @@ def read_parameters(source: object) -> Parameters:
     return Parameters(groups, len(items) - len(kept_items), "the parameters given")
 
 
-def read_each(modules: Sequence[nn.Module]) -> list[Parameters]:
+def read_each(modules: Sequence[nn.Module]) -> dict[int, Parameters]:
     """Read several parts of a model, each by itself, under names that differ.
 
-    A parameter that is tied over two parts belongs to the first.
+    A parameter that is tied over two parts belongs to the first; a part that has
+    nothing else is left out.
     """
     roots = _roots(modules) or ()
     named = f"one of the {len(roots)} parts"
     seen: set[int] = set()
-    read = []
-    for root in roots:
-        entries = [e for e in survey((root,)) if id(e.parameter) not in seen]
+    read = {}
+    for index, root in enumerate(roots):
+        found = survey((root,))
+        entries = [entry for entry in found if id(entry.parameter) not in seen]
         seen.update(id(entry.parameter) for entry in entries)
-        read.append(_of_entries(named, (root,), entries))
+        if entries or not found:
+            read[index] = _of_entries(named, (root,), entries)
     return read
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections import Counter
 from typing import NamedTuple
 
 from torch import nn
@@ -115,15 +116,16 @@ def _check_shapes(roots: Roots, plan: Plan, problems: Problems) -> None:
 
 
 def _check_torn(matches: Matches, plan: Plan, problems: Problems) -> None:
-    rules = plan.optim.param_groups
-    for alias, first, other_alias, other in matches.torn:
-        named = all(rules[n].keys() & {"pattern", "regex"} for n in (first, other))
-        if named and not _say_the_same(plan, first, other):
-            what = (
-                f"{other_alias.name} is tied to {alias.name}, which falls under"
-                f" param_groups[{first}]: let one of the two rules have it"
-            )
-            problems.add(what, f"param_groups[{other}]")
+    rules, num_of_rule = plan.optim.param_groups, Counter(matches.rule_of.values())
+    for torn in matches.torn:
+        named = all(
+            rules[number].keys() & {"pattern", "regex"}
+            for number in (torn.first, torn.other)
+        )
+        # Of two module types the first has it, as long as the other has something.
+        matters = named or not num_of_rule[torn.other]
+        if matters and not _say_the_same(plan, torn.first, torn.other):
+            problems.add(str(torn), f"param_groups[{torn.other}]")
 
 
 def _say_the_same(plan: Plan, first: int, second: int) -> bool:

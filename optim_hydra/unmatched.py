@@ -47,14 +47,9 @@ def check_matches(
         alone = match_rules(entries, [rule], roles).rule_of
         hits = [entry for entry in entries if id(entry.parameter) in alone]
         trainable = [entry for entry in hits if entry.parameter.requires_grad]
-        tied = [torn for torn in matches.torn if torn[3] == number]
+        tied = [torn for torn in matches.torn if torn.other == number]
         if tied and expected == 1:
-            alias, first, own, _ = tied[0]
-            if not rule.keys() & {"pattern", "regex"}:
-                text = f"{own.name} is tied to {alias.name}, which falls under"
-                text += f" {KEY}[{first}]: nothing falls under this rule"
-                warnings.append(f"{text} @ {join_key(problems.at, at)}")
-            continue
+            continue  # `placing` says so, where the two rules differ
         if hits and not trainable and expected == 1:
             names = listed([entry.name for entry in hits])
             text = f"the rule matches frozen parameters only ({names})"
@@ -122,7 +117,7 @@ def names_like(pattern: str, names: Sequence[str]) -> str:
     return f" (names here are {listed(list(names))})"
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], shown: int = _SHOWN) -> str:
     """Return the first few names and the number of the others."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more

@@ -92,7 +92,7 @@ class _Watch:
         if gone:
             whose = f"the module {name!r}" if name else "the module"
             msg = (
-                f"{whose} no longer has the parameters {listed(gone)}, which its"
+                f"{whose} no longer has the parameters {listed(gone, 5)}, which its"
                 " optimizer would go on updating: build the optimizer after sharding,"
                 " load_state_dict(assign=True) and other changes of the module"
             )

@@ -88,7 +88,8 @@ def test_B43_kin_a_rule_that_others_leave_nothing_is_refused(compose: Compose) -
     rules = "[{pattern: '*.bias', lr: 0.1}, {pattern: '0.bias', lr: 0.2}]"
     config = compose(f"actor.optim.param_groups={rules}")
     assert str(refused(three_layers(), config.actor.optim)) == (
-        "1 of the 1 parameters that match fall under param_groups[0] already: move"
+        "all of the parameters that it matches (0.bias) fall under param_groups[0]"
+        " already: move"
         " this rule up @ actor.optim.param_groups[1]"
     )
 

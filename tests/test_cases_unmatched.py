@@ -66,7 +66,7 @@ def test_B41_a_pattern_that_matches_frozen_parameters_only_warns(
         ({"pattern": "1.wieght"}, "pattern '1.wieght' matches no parameter"),
         ({"regex": r"^1\.wieght"}, r"regex '^1\\.wieght' matches no parameter"),
         ({"module_type": "LayerNrom"}, "did you mean LayerNorm?"),
-        ({"role": "embedding"}, "(modules here are LayerNorm, Linear)"),
+        ({"role": "embedding"}, "(roles here are 1d, bias, head, hidden, norm)"),
         ({"ndim": 3}, "ndim 3 matches no parameter"),
         ({"pattern": "*", "expect": 7}, "pattern '*' matches 6 parameters (expect: 7)"),
     ],

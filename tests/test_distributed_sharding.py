@@ -10,8 +10,8 @@ import torch
 from two_process_results import assert_clipped, assert_like_one_process, groups
 
 REPLACED = (
-    "the module has new parameters in place of {}, and the optimizer would go on"
-    " updating the old ones: build it after sharding, load_state_dict(assign=True) and"
+    "the module{} no longer has the parameters {}, which its optimizer would go on"
+    " updating: build the optimizer after sharding, load_state_dict(assign=True) and"
     " other changes of the module"
 )
 FIRST_FIVE = (
@@ -94,14 +94,17 @@ def test_an_optimizer_built_before_sharding_says_so_and_does_not_step(
     kind: str, found
 ) -> None:
     for results in found("sharded_watching", "built_before_sharding"):
-        told = REPLACED.format(FIRST_FIVE)
+        told = REPLACED.format("", FIRST_FIVE)
         assert results[kind] == {"told": told, "unchanged": True}
 
 
 def test_no_module_steps_where_one_of_two_was_sharded_too_late(found) -> None:
     for results in found("sharded_watching", "second_module_sharded_too_late"):
         names = "up.weight, up.bias, norm.weight, norm.bias, down.weight and 1 more"
-        assert results == {"told": REPLACED.format(names), "unchanged": True}
+        assert results == {
+            "told": REPLACED.format(" 'critic'", names),
+            "unchanged": True,
+        }
 
 
 def test_an_optimizer_built_on_gathered_parameters_does_not_step(found) -> None:

@@ -75,8 +75,8 @@ ROWS: dict[str, tuple[dict[str, Any], type[ConfigError], str]] = {
     "everything frozen": (
         config({"pattern": "*", "freeze": True}),
         ConfigError,
-        "nothing to train in the module Sequential: 6 parameters, all 6 frozen, some by"
-        " a freeze rule: set requires_grad before building @ actor.optim",
+        "nothing to train in the module Sequential: 6 parameters, all 6 frozen, 6 of"
+        " them by a freeze rule @ actor.optim",
     ),
     "no decay in the class": (
         config(optimizer="Rprop", no_decay=["bias"]),

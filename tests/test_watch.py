@@ -16,8 +16,8 @@ from optim_hydra.watch import ReplacedParameterError
 SGD = {"optimizer": "SGD", "lr": 0.1, "weight_decay": 0.0}
 SEVERAL = {**SGD, "param_groups": [{"role": "norm", "optimizer": "AdamW"}]}
 MESSAGE = (
-    "the module has new parameters in place of {}, and the optimizer would go on"
-    " updating the old ones: build it after sharding, load_state_dict(assign=True) and"
+    "the module no longer has the parameters {}, which its optimizer would go on"
+    " updating: build the optimizer after sharding, load_state_dict(assign=True) and"
     " other changes of the module"
 )
 ALL = "up.weight, up.bias, norm.weight, norm.bias, down.weight and 1 more"
