@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from optim_hydra.rules import Flag, Refused, shown, to_float
 from optim_hydra.signature import Argument
+from optim_hydra.value_checks import Flag, Refused, shown, to_float
 
 __all__ = ["fit_value"]
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from optim_hydra.argument_values import fit_value
 from optim_hydra.errors import Problems, UnknownKeyError, join_key, nearest
-from optim_hydra.rules import Refused, shown
 from optim_hydra.schema import OptimConfig
 from optim_hydra.signature import Signature, signature_of
 from optim_hydra.tree import TARGET_REFUSED, has_target
+from optim_hydra.value_checks import Refused, shown
 
 __all__ = [
     "Given",

@@ -10,10 +10,10 @@ from optim_hydra.errors import Problem, Problems, UnknownKeyError
 from optim_hydra.migration import rename_keys
 from optim_hydra.node import NODE_KEYS, Node
 from optim_hydra.rename_notices import written_as
-from optim_hydra.rules import is_open
 from optim_hydra.schedule_plan import check_rule_schedule, check_schedule
 from optim_hydra.schema import OptimConfig, check_fields
 from optim_hydra.tree import TARGET_REFUSED, has_target, is_our_target
+from optim_hydra.value_checks import is_open
 
 __all__ = ["read_config"]
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar, overload
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from optim_hydra.errors import ConfigError, Problem, WrongObjectError, nearest
+from optim_hydra.container_checks import (
+    check_closure,
+    check_new_group,
+    common_defaults,
+    works_with_closures,
+)
+from optim_hydra.errors import WrongObjectError, nearest
 from optim_hydra.flat_state import flat_state, load_flat_state
 from optim_hydra.hooked_step import hooked
 from optim_hydra.inner_state import InnerState
 from optim_hydra.model_parts import build_parts
-from optim_hydra.needs import need_of
 from optim_hydra.watch import look_before
 
 __all__ = ["OptimizersContainer"]
@@ -97,7 +102,7 @@ class OptimizersContainer(Optimizer, Generic[T]):
             "_extends": None,
             "_is_prefixed": False,
             "lr_schedulers": {},
-            "defaults": _common_defaults(optimizers.values()),
+            "defaults": common_defaults(optimizers.values()),
         }
         self.__setstate__(state)
 
@@ -128,12 +133,12 @@ class OptimizersContainer(Optimizer, Generic[T]):
         return list(self._named)
 
     @property
-    def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
+    def param_groups(self) -> list[dict[str, Any]]:
         """The groups of all inner optimizers, the very dicts that they hold."""
         return [g for inner in self._named.values() for g in inner.param_groups]
 
     @property
-    def state(self) -> InnerState:  # type: ignore[override]
+    def state(self) -> InnerState:
         """The state of all inner optimizers."""
         return InnerState(self.optimizers)
 
@@ -160,12 +165,6 @@ class OptimizersContainer(Optimizer, Generic[T]):
             raise WrongObjectError(msg)
         return self._named[name]
 
-    @overload
-    def step(self, closure: None = None) -> None: ...
-
-    @overload
-    def step(self, closure: Callable[[], float]) -> float: ...
-
     @hooked
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
         """Take one step with every inner optimizer, then with the schedules in here.
@@ -183,10 +182,10 @@ class OptimizersContainer(Optimizer, Generic[T]):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        self._check_closure(closure)
+        check_closure(self._named, closure)
         look_before(self._named)
         for inner in self._named.values():
-            if closure is not None and _works_with_closures(inner):
+            if closure is not None and works_with_closures(inner):
                 inner.step(closure)
             else:
                 inner.step()
@@ -208,7 +207,7 @@ class OptimizersContainer(Optimizer, Generic[T]):
                 `container["critic"].add_param_group(group)`.
 
         """
-        self._check_new(param_group)
+        check_new_group(self.param_groups, param_group)
         name = self._extends or (self.names[0] if len(self) == 1 else None)
         if name is None:
             msg = (
@@ -217,20 +216,6 @@ class OptimizersContainer(Optimizer, Generic[T]):
             )
             raise WrongObjectError(msg)
         self._named[name].add_param_group(param_group)
-
-    def _check_new(self, param_group: dict[str, Any]) -> None:
-        held = {id(p) for group in self.param_groups for p in group["params"]}
-        params = param_group["params"]
-        for item in [params] if isinstance(params, Tensor) else list(params):
-            if id(item[1] if isinstance(item, tuple) else item) in held:
-                what = "a parameter of the new group is in this container already"
-                raise ConfigError([Problem(what, "", ConfigError)])
-
-    def _check_closure(self, closure: object) -> None:
-        wanting = [n for n, o in self._named.items() if _works_with_closures(o)]
-        if closure is None and wanting:
-            msg = f"{wanting[0]} works with closures only: call step(closure)"
-            raise WrongObjectError(msg)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state by parameter name, `state.{name}.{key}`, and the schedules.
@@ -289,16 +274,3 @@ class OptimizersContainer(Optimizer, Generic[T]):
         """Show the inner optimizers."""
         inner = ", ".join(f"{k}: {type(v).__name__}" for k, v in self._named.items())
         return f"{type(self).__name__}({inner})"
-
-
-def _common_defaults(optimizers: Iterable[Optimizer]) -> dict[str, Any]:
-    """Return what all optimizers take, which schedulers such as OneCycleLR look up."""
-    first, *others = [optimizer.defaults for optimizer in optimizers]
-    shared = set(first).intersection(*others)
-    return {name: first[name] for name in first if name in shared}
-
-
-def _works_with_closures(optimizer: Optimizer) -> bool:
-    if isinstance(optimizer, OptimizersContainer):
-        return any(_works_with_closures(inner) for inner in optimizer)
-    return need_of(type(optimizer)).protocol == "closure"

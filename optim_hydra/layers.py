@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from optim_hydra.errors import Problems
 from optim_hydra.name_index import NameIndex
-from optim_hydra.schema_groups import LayerDecayConfig
+from optim_hydra.schema_layers import LayerDecayConfig
 from optim_hydra.structure import Structure
 from optim_hydra.survey import Entry
 from optim_hydra.unmatched import names_like

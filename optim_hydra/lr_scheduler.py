@@ -18,11 +18,11 @@ from optim_hydra.errors import (
 from optim_hydra.group_records import records_of
 from optim_hydra.journal import JOURNAL
 from optim_hydra.node import Node, read_node
-from optim_hydra.rules import Count, Refused
 from optim_hydra.schedule import Schedule, steps_of
 from optim_hydra.schedule_plan import plan_schedules, unread_fields
 from optim_hydra.scheduled_lr import ScheduledLR
 from optim_hydra.schema import OptimConfig
+from optim_hydra.value_checks import Count, Refused
 
 __all__ = ["build_lr_scheduler", "mark_advanced", "read_schedule", "schedule_node"]
 

@@ -15,9 +15,9 @@ from optim_hydra.groups import ClassGroups
 from optim_hydra.needs import need_of
 from optim_hydra.node import plain
 from optim_hydra.parameters import Parameters
-from optim_hydra.rules import Refused
-from optim_hydra.schema import RULES
+from optim_hydra.schema import CHECKS
 from optim_hydra.signature import Argument, signature_of
+from optim_hydra.value_checks import Refused
 
 __all__ = ["check_classes", "check_given_groups", "check_trainable"]
 
@@ -71,8 +71,8 @@ def _check_group(
             continue  # a rate that a compiled step can read
         try:
             value = plain(group[key])
-            if key in RULES and not isinstance(value, (list, tuple)):
-                value = RULES[key](value)
+            if key in CHECKS and not isinstance(value, (list, tuple)):
+                value = CHECKS[key](value)
             group[key] = fit_value(value, arguments[key])
         except Refused as refused:
             problems.add(f"{where}, {key}{refused.index}: {refused}")

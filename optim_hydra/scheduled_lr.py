@@ -12,8 +12,8 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from optim_hydra.errors import ConfigError, OptimHydraWarning, Problem
-from optim_hydra.rules import Count, Refused
 from optim_hydra.schedule import OPTIONAL_FIELDS, Schedule
+from optim_hydra.value_checks import Count, Refused
 
 __all__ = ["ScheduledLR"]
 

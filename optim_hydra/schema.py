@@ -11,24 +11,10 @@ from omegaconf import DictConfig, ListConfig
 
 from optim_hydra.errors import Problems, UnknownKeyError, nearest
 from optim_hydra.foreign_keys import OTHER_NAMES
-from optim_hydra.rules import (
-    Choice,
-    Count,
-    Flag,
-    Items,
-    Real,
-    Reals,
-    Refused,
-    Text,
-    Texts,
-    is_open,
-)
-from optim_hydra.schema_groups import (
-    NO_DECAY_ROLES,
-    LayerDecayConfig,
-    check_layer_decay,
-    check_rules,
-)
+from optim_hydra.list_checks import Items, Reals, Texts
+from optim_hydra.schema_groups import NO_DECAY_ROLES, check_rules
+from optim_hydra.schema_layers import LayerDecayConfig, check_layer_decay
+from optim_hydra.value_checks import Choice, Count, Flag, Real, Refused, Text, is_open
 
 __all__ = ["ActorCriticConfig", "ModuleConfig", "OptimConfig", "check_fields"]
 
@@ -153,7 +139,7 @@ class ActorCriticConfig:
 _RATIO = Real(high=1.0)
 _STEPS_HINT = "a number of steps goes into lr_warmup_steps"
 
-RULES: dict[str, Callable[[Any], Any]] = {
+CHECKS: dict[str, Callable[[Any], Any]] = {
     "_target_": str,
     "_recursive_": Flag(),
     "_full_key_": str,
@@ -196,13 +182,13 @@ def check_fields(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]
     """
     result: dict[str, Any] = {}
     for name, value in given.items():
-        rule = RULES.get(name)
+        rule = CHECKS.get(name)
         if rule is None:
             problems.add(f"no field {name}{_instead(name)}", name, UnknownKeyError)
         elif is_open(value):
             result[name] = value
         elif name == "param_groups":
-            result[name] = check_rules(value, RULES, name, problems)
+            result[name] = check_rules(value, CHECKS, name, problems)
         elif name == "layer_decay":
             result[name] = check_layer_decay(value, name, problems)
         else:
@@ -218,5 +204,5 @@ def _instead(name: str) -> str:
         return ": this is the parent of the node, give its .optim"
     if name in OTHER_NAMES:
         return f": write {OTHER_NAMES[name]}"
-    near = nearest(name, [key for key in RULES if not key.startswith("_")])
+    near = nearest(name, [key for key in CHECKS if not key.startswith("_")])
     return near or ": constructor arguments go into override_optimizer_config"

@@ -1,28 +1,27 @@
-"""Own the dataclasses of parameter-group rules and layer decay, and their checks."""
+"""Own the dataclass of a parameter-group rule, and its checks."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from optim_hydra.errors import Problems, UnknownKeyError, join_key, nearest
 from optim_hydra.foreign_keys import OTHER_NAMES
+from optim_hydra.list_checks import Texts
 from optim_hydra.renamed_keys import RENAMED_KEYS
-from optim_hydra.rules import (
-    Count,
-    Flag,
-    Real,
-    Refused,
-    Text,
-    Texts,
-    is_open,
-    shown,
-)
+from optim_hydra.value_checks import Count, Flag, Real, Refused, Text, is_open, shown
 
-__all__ = ["LayerDecayConfig", "ParamGroupConfig", "check_layer_decay", "check_rules"]
+__all__ = [
+    "MATCHERS",
+    "NO_DECAY_ROLES",
+    "SCHEDULE_KEYS",
+    "ParamGroupConfig",
+    "check_each",
+    "check_rules",
+]
 
 NO_DECAY_ROLES = ("bias", "norm", "embedding", "1d")
 ROLES = (*NO_DECAY_ROLES, "head", "hidden")
@@ -99,16 +98,6 @@ class ParamGroupConfig:
     """True: switch requires_grad off and leave the parameters out."""
     expect: int | None = None
     """Least number of parameters that fall under the rule; null means 1."""
-
-
-@dataclass(slots=True, kw_only=True)
-class LayerDecayConfig:
-    """Let the learning rate fall from the last layer to the first."""
-
-    factor: float | None = None
-    """A layer's lr is this share of the next one's, in (0, 1]; null: no decay."""
-    layers: list[str] = field(default_factory=list)
-    """Globs, the first layer first; empty finds the layers in the module lists."""
 
 
 MATCHERS = ("pattern", "regex", "module_type", "role", "ndim", "min_ndim")
@@ -198,7 +187,7 @@ def check_rules(
 def _check_rule(
     said: dict[str, Any], checks: Mapping[str, _Rule], at: str, problems: Problems
 ) -> dict[str, Any]:
-    rule = _check_each(said, checks, at, problems)
+    rule = check_each(said, checks, at, problems)
     if not rule.get("freeze", True):
         del rule["freeze"]
     if not any(name in said for name in MATCHERS):
@@ -215,7 +204,7 @@ def _check_rule(
     return rule
 
 
-def _check_each(
+def check_each(
     said: Mapping[str, Any], checks: Mapping[str, _Rule], at: str, problems: Problems
 ) -> dict[str, Any]:
     """Check each value by its own rule; wrong ones are left out."""
@@ -243,28 +232,3 @@ def _instead(name: str, checks: Mapping[str, _Rule]) -> str:
         return f": write {other}"
     near = nearest(name, checks)
     return near or ": constructor arguments go into override_optimizer_config"
-
-
-LAYER_CHECKS: dict[str, _Rule] = {
-    "factor": Real(open_low=True, high=1.0, null=True),
-    "layers": Texts(example="[embed.*, blocks.*, head.*]"),
-}
-
-
-def check_layer_decay(
-    value: Any, key: str, problems: Problems
-) -> LayerDecayConfig | None:
-    """Return the checked config of layer decay; null, or a null factor, is none."""
-    if value is None:
-        return None
-    if isinstance(value, LayerDecayConfig):
-        value = dataclasses.asdict(value)
-    if not isinstance(value, Mapping):
-        what = f"{shown(value)} is not a mapping: write {{factor: 0.75}}"
-        problems.add(what, key)
-        return None
-    said = {str(k): v for k, v in value.items()}
-    checked = LayerDecayConfig(**_check_each(said, LAYER_CHECKS, key, problems))
-    if checked.layers and said.get("factor") is None:
-        problems.add("layers without a factor: set it", join_key(key, "factor"))
-    return checked

@@ -13,7 +13,7 @@ from optim_hydra.errors import OptimHydraWarning, Problems, nearest
 from optim_hydra.journal import JOURNAL
 from optim_hydra.node import Node, read_node
 from optim_hydra.planning import plan_node
-from optim_hydra.schema import RULES
+from optim_hydra.schema import CHECKS
 from optim_hydra.schema_groups import SCHEDULE_KEYS
 from optim_hydra.tree import NODE_NAME, is_optimizer_node, mappings
 
@@ -93,7 +93,7 @@ def _has_schedule(node: Node) -> bool:
 
 def _warn_of_orphan(mapping: Any, at: str) -> None:
     near = nearest(at.rpartition(".")[2], [NODE_NAME])
-    if near and mapping and {str(key) for key in mapping} <= RULES.keys():
+    if near and mapping and {str(key) for key in mapping} <= CHECKS.keys():
         warnings.warn(f"nobody reads {at}{near}", OptimHydraWarning, stacklevel=4)
 
 

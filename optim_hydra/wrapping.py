@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from optim_hydra.arguments import Planned
 from optim_hydra.errors import Problem, Problems, UnknownKeyError, join_key, nearest
-from optim_hydra.rules import shown
 from optim_hydra.schema import OptimConfig
 from optim_hydra.signature import signature_of
+from optim_hydra.value_checks import shown
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer

@@ -11,9 +11,18 @@ PACKAGE = Path(__file__).parents[1] / "optim_hydra"
 
 # From the bottom up: a module may import from lines above its own, never from below.
 LAYERS = [
-    {"errors", "version", "rules", "foreign_keys", "needs", "journal", "name_index"},
-    {"declared", "renamed_keys"},
-    {"tree", "schema_groups", "signature", "missing", "schedule"},
+    {
+        "errors",
+        "version",
+        "value_checks",
+        "foreign_keys",
+        "needs",
+        "journal",
+        "name_index",
+    },
+    {"declared", "renamed_keys", "list_checks"},
+    {"schema_groups"},
+    {"tree", "schema_layers", "signature", "missing", "schedule"},
     {"schema", "rename_notices", "registry", "argument_values"},
     {"schedule_plan", "node", "clipping", "scheduled_lr", "targets"},
     {"migration"},
@@ -21,6 +30,7 @@ LAYERS = [
     {"wrapping"},
     {"planning"},
     {"survey", "structure", "inner_state", "flat_state", "hooked_step"},
+    {"container_checks"},
     {"parameters", "roles", "matching"},
     {"unmatched"},
     {"layers", "watch"},

@@ -1,10 +1,9 @@
-"""Own the rules that single values keep: kinds, ranges, text that is a number."""
+"""Check single values: kinds, ranges, text that is a number."""
 
 from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,18 +11,17 @@ __all__ = [
     "Choice",
     "Count",
     "Flag",
-    "Items",
     "Real",
-    "Reals",
     "Refused",
     "Text",
-    "Texts",
     "is_open",
+    "shown",
+    "to_float",
 ]
 
 
 class Refused(Exception):  # noqa: N818 - never leaves the package
-    """A value breaks a rule; the text says what is accepted, and `[i]` where."""
+    """A value is not accepted; the text says what is accepted, and `[i]` where."""
 
     def __init__(self, what: str, index: str = "") -> None:
         """Keep the place inside a list, such as `[1]`, beside the sentence."""
@@ -88,34 +86,6 @@ class Real:
         left = "(" if self.open_low else "["
         right = ")" if self.open_high else "]"
         return f"a float in {left}{self.low:g}, {self.high:g}{right}"
-
-
-@dataclass(frozen=True)
-class Reals:
-    """A list of at least two floats, each keeping one rule."""
-
-    each: Real
-
-    def __call__(self, value: Any) -> tuple[float, ...]:
-        """Return the values as a tuple of floats.
-
-        Raises:
-            Refused: It is no list, too short, or an element is refused.
-
-        """
-        if isinstance(value, str) or not isinstance(value, Sequence):
-            msg = f"{shown(value)} is not a list of floats: write [0.9, 0.999]"
-            raise Refused(msg)
-        if len(value) < 2:  # noqa: PLR2004 - no public class has a single beta
-            msg = f"{shown(list(value))} is too short: write [0.9, 0.999]"
-            raise Refused(msg)
-        result = []
-        for index, item in enumerate(value):
-            try:
-                result.append(self.each(item))
-            except Refused as refused:
-                raise Refused(str(refused), f"[{index}]") from None
-        return tuple(number for number in result if number is not None)
 
 
 @dataclass(frozen=True)
@@ -202,56 +172,6 @@ class Choice:
         hint = f"; {self.hint}" if self.hint else ""
         msg = f"{shown(value)} is not one of {', '.join(self.words)}{hint}"
         raise Refused(msg)
-
-
-@dataclass(frozen=True)
-class Items:
-    """A mapping with text keys; null is an empty one."""
-
-    def __call__(self, value: Any) -> dict[str, Any]:
-        """Return the value as a plain dict.
-
-        Raises:
-            Refused: It is no mapping.
-
-        """
-        if value is None:
-            return {}
-        if isinstance(value, Mapping):
-            return {str(key): item for key, item in value.items()}
-        msg = f"{shown(value)} is not a mapping: write {{name: value}}"
-        raise Refused(msg)
-
-
-@dataclass(frozen=True)
-class Texts:
-    """A list of texts, each one of a few words where these are given."""
-
-    words: tuple[str, ...] = ()
-    single: bool = False
-    """Whether one text without a list will do."""
-    example: str = ""
-
-    def __call__(self, value: Any) -> list[str]:
-        """Return the value as a list.
-
-        Raises:
-            Refused: It is no list, or an element is refused.
-
-        """
-        if isinstance(value, str) and self.single:
-            value = [value]
-        example = self.example or f"[{', '.join(self.words[:2])}]"
-        if isinstance(value, str) or not isinstance(value, Sequence):
-            msg = f"{shown(value)} is not a list of words: write {example}"
-            raise Refused(msg)
-        check = Choice(self.words) if self.words else Text(example)
-        for index, item in enumerate(value):
-            try:
-                check(item)
-            except Refused as refused:
-                raise Refused(str(refused), f"[{index}]") from None
-        return list(value)
 
 
 def is_open(value: Any) -> bool:
