@@ -133,12 +133,12 @@ class OptimizersContainer(Optimizer, Generic[T]):
         return list(self._named)
 
     @property
-    def param_groups(self) -> list[dict[str, Any]]:
+    def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
         """The groups of all inner optimizers, the very dicts that they hold."""
         return [g for inner in self._named.values() for g in inner.param_groups]
 
     @property
-    def state(self) -> InnerState:
+    def state(self) -> InnerState:  # type: ignore[override]
         """The state of all inner optimizers."""
         return InnerState(self.optimizers)
 
@@ -223,7 +223,7 @@ class OptimizersContainer(Optimizer, Generic[T]):
         Names of modules that were named (`build_optimizers`) stand before those of
         their parameters.
         """
-        flat = flat_state(self._prefixed())
+        flat = flat_state(self)
         for name, scheduler in self.lr_schedulers.items():
             for key, value in scheduler.state_dict().items():
                 flat[f"lr_schedulers.{name}.{key}"] = value
@@ -239,7 +239,7 @@ class OptimizersContainer(Optimizer, Generic[T]):
             StateError: The saved state does not fit; nothing is changed.
 
         """
-        load_flat_state(self._prefixed(), state_dict)
+        load_flat_state(self, state_dict)
         for name, scheduler in self.lr_schedulers.items():
             start = f"lr_schedulers.{name}."
             own = {
@@ -250,11 +250,10 @@ class OptimizersContainer(Optimizer, Generic[T]):
             if own:
                 scheduler.load_state_dict(own)
 
-    def _prefixed(self) -> dict[str, Optimizer]:
-        """Return the inner optimizers by what stands before their names."""
-        if self._is_prefixed:
-            return {f"{name}.": inner for name, inner in self._named.items()}
-        return {"": self}
+    def prefixed(self) -> list[tuple[str, Optimizer]]:
+        """Return the inner optimizers, each after what stands before its names."""
+        start = "{}." if self._is_prefixed else ""
+        return [(start.format(name), inner) for name, inner in self._named.items()]
 
     def train(self) -> None:
         """Put the classes that have modes (schedule-free ones) into train mode."""

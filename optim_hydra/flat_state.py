@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 
 from optim_hydra.errors import ConfigError, Problem, nearest
 
-__all__ = ["StateError", "flat_state", "load_flat_state"]
+__all__ = ["StateError", "flat_state", "leaves", "load_flat_state"]
 
 _RUNTIME = ("params", "param_names")
 _SHOWN = 5
@@ -36,16 +36,10 @@ class _Slot:
     optimizer: Optimizer
 
 
-def flat_state(optimizers: Mapping[str, Optimizer]) -> dict[str, Any]:
-    """Return the state and the group values of optimizers, by parameter name.
-
-    Args:
-        optimizers: Prefix of the names (`critic.` or nothing) -> optimizer; containers
-            are entered.
-
-    """
+def flat_state(optimizer: Optimizer) -> dict[str, Any]:
+    """Return the state and the group values of an optimizer, by parameter name."""
     flat: dict[str, Any] = {}
-    for slot in _slots(optimizers):
+    for slot in _slots(optimizer):
         for key, value in slot.optimizer.state.get(slot.parameter, {}).items():
             flat[f"state.{slot.name}.{key}"] = value
         for key, value in slot.group.items():
@@ -54,16 +48,14 @@ def flat_state(optimizers: Mapping[str, Optimizer]) -> dict[str, Any]:
     return flat
 
 
-def load_flat_state(
-    optimizers: Mapping[str, Optimizer], flat: Mapping[str, Any]
-) -> None:
+def load_flat_state(optimizer: Optimizer, flat: Mapping[str, Any]) -> None:
     """Restore the state of each parameter by its name; group values stay this run's.
 
     Raises:
         StateError: Names are unknown or missing, or shapes differ; nothing is changed.
 
     """
-    slots = {slot.name: slot for slot in _slots(optimizers)}
+    slots = {slot.name: slot for slot in _slots(optimizer)}
     saved = _by_name(flat, "state.", slots)
     grouped = _by_name(flat, "param_groups.", slots)
     _check(slots, saved, grouped)
@@ -73,23 +65,27 @@ def load_flat_state(
             slot.optimizer.state[slot.parameter] = state
 
 
-def _slots(optimizers: Mapping[str, Optimizer]) -> Iterator[_Slot]:
+def leaves(optimizer: Optimizer, prefix: str = "") -> list[tuple[str, Optimizer]]:
+    """Return the optimizers that hold the groups, with what stands before names.
+
+    Those are the optimizer itself, or the ones in a container and in containers in it.
+    """
+    prefixed = getattr(optimizer, "prefixed", None)
+    if prefixed is None:
+        return [(prefix, optimizer)]
+    inner: list[tuple[str, Optimizer]] = prefixed()
+    return [leaf for start, each in inner for leaf in leaves(each, prefix + start)]
+
+
+def _slots(optimizer: Optimizer) -> Iterator[_Slot]:
     position = 0
-    for prefix, optimizer in optimizers.items():
-        for leaf in _leaves(optimizer):
-            for group in leaf.param_groups:
-                names = group.get("param_names")
-                for index, parameter in enumerate(group["params"]):
-                    name = names[index] if names else f"parameter {position}"
-                    position += 1
-                    yield _Slot(f"{prefix}{name}", parameter, group, leaf)
-
-
-def _leaves(optimizer: Optimizer) -> list[Optimizer]:
-    inner = getattr(optimizer, "optimizers", None)
-    if inner is None:
-        return [optimizer]
-    return [leaf for each in inner for leaf in _leaves(each)]
+    for prefix, leaf in leaves(optimizer):
+        for group in leaf.param_groups:
+            names = group.get("param_names")
+            for index, parameter in enumerate(group["params"]):
+                name = names[index] if names else f"parameter {position}"
+                position += 1
+                yield _Slot(f"{prefix}{name}", parameter, group, leaf)
 
 
 def _by_name(

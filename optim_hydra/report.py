@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch.optim import Optimizer
 
 from optim_hydra.errors import WrongObjectError
+from optim_hydra.flat_state import leaves
 from optim_hydra.group_records import records_of
 
 if TYPE_CHECKING:
@@ -39,21 +40,25 @@ class AssignmentReport:
 
     def __rich__(self) -> Table:
         """Return a table, for a terminal."""
-        from rich.table import Table  # noqa: PLC0415 - called by rich itself
+        from rich.box import SIMPLE  # noqa: PLC0415 - called by rich itself
+        from rich.table import Table  # noqa: PLC0415
 
-        table = Table("group", "class", "tensors", "numbers", "lr", "weight_decay")
-        table.add_column("rule")
+        table = Table(box=SIMPLE)
+        for title in ("group", "class", "tensors", "numbers", "lr", "decay", "rule"):
+            table.add_column(title, no_wrap=True)
         table.add_column("names", overflow="fold")
         for row in self.rows:
-            cells = [_text(row[key]) for key in row if key != "names"]
-            table.add_row(*cells, _examples(row["names"]))
+            *values, rule, names = row.values()
+            short = rule.replace("param_groups", "")
+            table.add_row(*map(_text, values), short, _examples(names, "\n"))
         return table
 
 
 def assignment_report(optimizer: Optimizer) -> AssignmentReport:
     """Report how the parameters of an optimizer, or of a container, are grouped.
 
-    `numbers` counts the elements of all tensors of a group; `rule` says which rule of
+    `numbers` counts the elements of all tensors of a group; `lr` is the rate that a
+    schedule multiplies; `rule` says which rule of
     the node made it, nothing for the node's own group; `names` are those that
     the optimizer was given. `weight_decay` is None where the class has none.
 
@@ -73,33 +78,25 @@ def assignment_report(optimizer: Optimizer) -> AssignmentReport:
     if not isinstance(given, Optimizer):
         msg = f"the argument is of type {type(given).__name__}, not an optimizer"
         raise WrongObjectError(msg)
-    classes = [
-        type(each).__name__ for each in _inner(optimizer) for _ in each.param_groups
-    ]
     rows = []
     records = records_of(optimizer)
-    for index, group in enumerate(optimizer.param_groups):
+    held = [(p, o, g) for p, o in leaves(optimizer) for g in o.param_groups]
+    for index, (prefix, leaf, group) in enumerate(held):
         params = group["params"]
-        lr = group.get("lr")
+        lr = group.get("initial_lr", group.get("lr"))
         rows.append(
             {
                 "group": index,
-                "class": classes[index],
+                "class": type(leaf).__name__,
                 "tensors": len(params),
                 "numbers": sum(p.numel() for p in params),
                 "lr": None if lr is None else float(lr),
                 "weight_decay": group.get("weight_decay"),
                 "rule": ", ".join(records[index].rules),
-                "names": list(group.get("param_names", ())),
+                "names": [prefix + name for name in group.get("param_names", ())],
             }
         )
     return AssignmentReport(rows)
-
-
-def _inner(optimizer: Optimizer) -> list[Optimizer]:
-    """Return the optimizers that hold the groups, through containers in containers."""
-    inner = getattr(optimizer, "optimizers", None)
-    return [optimizer] if inner is None else [o for each in inner for o in _inner(each)]
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -116,9 +113,9 @@ def _line(row: dict[str, Any]) -> str:
     return f"{start}, {counts}" + (f": {names}" if names else "")
 
 
-def _examples(names: list[str]) -> str:
+def _examples(names: list[str], separator: str = ", ") -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+    return separator.join(names[:_SHOWN]) + more
 
 
 def _text(value: Any) -> str:

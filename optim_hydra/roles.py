@@ -31,8 +31,8 @@ def roles_of(entries: list[Entry], structure: Structure) -> dict[int, frozenset[
 
     `bias` is one-dimensional, called a bias by its module or beside a matrix in it;
     `norm` and `embedding` follow from the module's class; `head` is a linear layer
-    after the last block (without blocks: the last one), or one of the shape of an
-    embedding; `hidden` is every other weight of two or more dimensions that a single
+    after the last block (without blocks: the last one), or one outside of
+    them that has the shape of an embedding; `hidden` is every other weight of two or more dimensions that a single
     layer owns or that lies in a block.
     """
     embeddings = {
@@ -85,8 +85,11 @@ def _heads(
     heads = {
         key
         for key, shape, owner in linear
-        if (shape in embeddings and shape[0] != shape[1])
-        or (last and depth[id(owner)] == last and id(owner) not in structure.in_block)
+        if id(owner) not in structure.in_block
+        and (
+            (shape in embeddings and shape[0] != shape[1])
+            or (last and depth[id(owner)] == last)
+        )
     }
     if not last and linear:
         heads.add(linear[-1][0])
