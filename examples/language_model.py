@@ -1,8 +1,8 @@
 """A small byte-level transformer, trained on the source of the standard library.
 
 The text is whatever Python runs this file, so there is nothing to download. The
-optimizer and its schedule come from the ``optim`` node of the configuration alone:
-no line below knows which optimizer that is.
+optimizer and its schedule come from one node of the configuration alone: no line below
+knows which optimizer that is.
 """
 
 import csv
@@ -18,7 +18,8 @@ from rich.progress import Progress
 from torch import Tensor, nn
 from torch.nn import functional
 
-from optim_hydra import build_lr_scheduler, build_optimizer
+from optim_hydra import assignment_report, build_lr_scheduler, build_optimizer
+from optim_hydra.report import AssignmentReport
 
 VOCABULARY = 256
 VALIDATION_FRACTION = 0.05
@@ -108,6 +109,13 @@ class Metrics(NamedTuple):
     lr: float
 
 
+class Trained(NamedTuple):
+    """The final validation loss, in nats per byte, and the optimizer's groups."""
+
+    val_loss: float
+    assignment: AssignmentReport
+
+
 def load_text(num_bytes: int) -> tuple[Tensor, Tensor]:
     """Return the training and the held-out bytes of the standard library."""
     # Top-level modules only: site-packages lies below the same folder.
@@ -135,16 +143,15 @@ def require_finite(loss: float, step: int) -> None:
     if not math.isfinite(loss):
         msg = (
             f"the loss is {loss} at step {step}: training diverged under the settings"
-            " in `optim` (try a lower `optim.lr` or a smaller `optim.clip_grad`)"
+            " of the optimizer node (try a lower `lr` or a smaller `clip_grad`)"
         )
         raise FloatingPointError(msg)
 
 
-def train(cfg: DictConfig, output_dir: Path) -> float:
-    """Train a model as ``cfg`` says and return its final validation loss.
+def train(cfg: DictConfig, optim: DictConfig, output_dir: Path) -> Trained:
+    """Train a model as ``cfg`` says, with the optimizer that ``optim`` describes.
 
     Writes ``metrics.csv``, ``learning_curve.png`` and ``sample.txt`` to ``output_dir``.
-    The loss is in nats per byte.
     """
     torch.set_num_threads(1)  # Products this small gain nothing from more threads.
     torch.manual_seed(cfg.seed)
@@ -156,10 +163,9 @@ def train(cfg: DictConfig, output_dir: Path) -> float:
     val_windows = take_windows(val_tokens, val_starts.long(), length)
 
     model = LanguageModel(**cfg.model, sequence_length=length)
-    optimizer = build_optimizer(model, cfg.optim)
-    scheduler = build_lr_scheduler(
-        optimizer, cfg.optim, total_training_steps=cfg.num_steps
-    )
+    optimizer = build_optimizer(model, optim)
+    assignment = assignment_report(optimizer)
+    scheduler = build_lr_scheduler(optimizer, optim, total_training_steps=cfg.num_steps)
 
     metrics_path = output_dir / "metrics.csv"
     # Line buffering: each row is on disk as soon as its step is done.
@@ -193,4 +199,4 @@ def train(cfg: DictConfig, output_dir: Path) -> float:
     plot_metrics(metrics_path, title, "step", ["train_loss", "val_loss"], ["lr"])
     sample = model.generate(b"def ", num_bytes=200, temperature=0.8, rng=rng)
     (output_dir / "sample.txt").write_bytes(sample + b"\n")
-    return val_loss
+    return Trained(val_loss, assignment)

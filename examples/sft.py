@@ -18,9 +18,9 @@ def main(cfg: DictConfig) -> float:
     from language_model import train  # noqa: PLC0415
 
     output_dir = Path(HydraConfig.get().runtime.output_dir)
-    result = train(cfg, output_dir)
-    print(f"validation loss {result:.3f}, curves in {output_dir}")
-    return result
+    result = train(cfg, cfg.optim, output_dir)
+    print(f"validation loss {result.val_loss:.3f}, curves in {output_dir}")
+    return result.val_loss
 
 
 if __name__ == "__main__":

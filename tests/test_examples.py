@@ -97,7 +97,9 @@ def test_without_hydra_fits_its_line(run_python) -> None:
     assert float(result.stdout.split()[1].rstrip(",")) < 1e-2
 
 
-@pytest.mark.parametrize("program", ["actor_critic.py", "sft.py"])
+@pytest.mark.parametrize(
+    "program", ["actor_critic.py", "sft.py", "muon_transformer.py"]
+)
 @pytest.mark.parametrize("flag", ["--help", "--cfg=job"])
 def test_printing_needs_no_torch(program: str, flag: str, run_python) -> None:
     result = run_python(
