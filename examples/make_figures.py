@@ -1,4 +1,4 @@
-"""Make the figures of the README; takes about five minutes.
+"""Make the figures of the README; takes about eight minutes.
 
 python examples/make_figures.py
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from plotting import draw_losses
 
 from optim_hydra import OptimConfig
 from optim_hydra.errors import Problems
@@ -47,11 +48,16 @@ def draw_schedules() -> Figure:
     return figure
 
 
-def run_example(override: str, seed: int, folder: Path) -> list[tuple[float, float]]:
-    """Train once and return the mean return over the environment steps."""
-    program = [sys.executable, HERE / "actor_critic.py", override]
+def run_example(program: str, seed: int, folder: Path, *overrides: str) -> None:
+    """Run a program of this folder once; its output goes to another."""
     settings = [f"seed={seed}", "progress=false", f"hydra.run.dir={folder}"]
-    subprocess.run([*program, *settings], check=True)  # noqa: S603 - our own program
+    command = [sys.executable, HERE / program, *overrides, *settings]
+    subprocess.run(command, check=True)  # noqa: S603 - our own program
+
+
+def returns_of(override: str, seed: int, folder: Path) -> list[tuple[float, float]]:
+    """Train once and return the mean return over the environment steps."""
+    run_example("actor_critic.py", seed, folder, override)
     with (folder / "metrics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     return [(float(row["env_steps"]), float(row["mean_return"])) for row in rows]
@@ -63,7 +69,7 @@ def draw_critics() -> Figure:
     axes = figure.subplots()
     for name, override in CRITICS.items():
         with tempfile.TemporaryDirectory() as folder:
-            runs = [run_example(override, s, Path(folder) / str(s)) for s in SEEDS]
+            runs = [returns_of(override, s, Path(folder) / str(s)) for s in SEEDS]
         curves = np.array(runs)
         steps, returns = curves[0, :, 0], curves[:, :, 1]
         axes.plot(steps, returns.mean(0), label=name)
@@ -74,8 +80,24 @@ def draw_critics() -> Figure:
     return figure
 
 
+def draw_muon() -> Figure:
+    """Draw the losses of the two optimizers of muon_transformer.py over the seeds."""
+    with tempfile.TemporaryDirectory() as name:
+        folders = [Path(name) / str(seed) for seed in SEEDS]
+        for seed, folder in zip(SEEDS, folders, strict=True):
+            run_example("muon_transformer.py", seed, folder)
+        nodes = {"AdamW": "adamw", "AdamW + Muon": "muon"}
+        return draw_losses(
+            [
+                (label, [folder / node / "metrics.csv" for folder in folders])
+                for label, node in nodes.items()
+            ]
+        )
+
+
 if __name__ == "__main__":
     figures = HERE / "figures"
     figures.mkdir(exist_ok=True)
     draw_schedules().savefig(figures / "schedules.png", dpi=120)
     draw_critics().savefig(figures / "critics.png", dpi=120)
+    draw_muon().savefig(figures / "muon.png", dpi=120)
