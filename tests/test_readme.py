@@ -25,10 +25,11 @@ QUICK = {
         "num_envs=2 num_steps=32 total_env_steps=128 num_epochs=1 eval_episodes=1"
     ),
     "sft.py": (
-        "num_steps=40 eval_interval=40 model.num_layers=1 model.width=16"
+        "num_steps=40 eval_interval=40 model.width=16"
         " data.num_bytes=20000 data.sequence_length=16"
     ),
 }
+QUICK["muon_transformer.py"] = QUICK["sft.py"]
 
 
 def files() -> dict[str, str]:
@@ -62,7 +63,13 @@ def rows_after(heading: str) -> list[list[str]]:
 
 
 def test_the_readme_has_what_is_tested_here() -> None:
-    assert set(files()) == {"conf/config.yaml", "conf/optim/my_sgd.yaml", "train.py"}
+    groups = {"my_sgd", "my_groups", "lora_plus", "four_times_as_wide"}
+    expected = {
+        "train.py",
+        "conf/config.yaml",
+        *(f"conf/optim/{g}.yaml" for g in groups),
+    }
+    assert set(files()) == expected
     assert len(commands()) >= 20
     assert len(snippets()) >= 6
 
