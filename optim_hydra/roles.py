@@ -31,9 +31,9 @@ def roles_of(entries: list[Entry], structure: Structure) -> dict[int, frozenset[
 
     `bias` is one-dimensional, called a bias by its module or beside a matrix in it;
     `norm` and `embedding` follow from the module's class; `head` is a linear layer
-    after the last block (without blocks: the last one), or one outside of
-    them that has the shape of an embedding; `hidden` is every other weight of two or more dimensions that a single
-    layer owns or that lies in a block.
+    after the last block (without blocks: the last one), or one outside of them that
+    has the shape of an embedding; `hidden` is every other weight of two or more
+    dimensions that a single layer owns or that lies in a block.
     """
     embeddings = {
         tuple(entry.parameter.shape)

@@ -41,9 +41,8 @@ def test_the_example_trains_with_both_and_draws_their_losses(
     assert [name for name, _ in found] == ["AdamW", "AdamW + Muon"]
     assert all(float(loss) < UNTRAINED - 1.0 for _, loss in found)
 
-    (line,) = re.findall(r"(?m)^│.*│ Muon .*$", result.stdout)
-    cells = [cell.strip() for cell in line.strip("│").split("│")]
-    assert cells[:-1] == ["2", "Muon", "8", "24576", "0.008", "0.1", "param_groups[0]"]
+    (line,) = re.findall(r"(?m)^ *\d+ +Muon .*$", result.stdout)
+    assert line.split()[:7] == ["2", "Muon", "8", "24576", "0.008", "0.1", "[0]"]
 
     for node, peak in (("adamw", 4e-3), ("muon", 8e-3)):
         with (tmp_path / "out" / node / "metrics.csv").open(newline="") as file:

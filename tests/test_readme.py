@@ -63,7 +63,13 @@ def rows_after(heading: str) -> list[list[str]]:
 
 
 def test_the_readme_has_what_is_tested_here() -> None:
-    groups = {"my_sgd", "my_groups", "lora_plus", "four_times_as_wide"}
+    groups = {
+        "my_sgd",
+        "my_groups",
+        "my_lookahead",
+        "lora_plus",
+        "four_times_as_wide",
+    }
     expected = {
         "train.py",
         "conf/config.yaml",
