@@ -43,7 +43,7 @@ class AssignmentReport:
         from rich.box import SIMPLE  # noqa: PLC0415 - called by rich itself
         from rich.table import Table  # noqa: PLC0415
 
-        table = Table(box=SIMPLE)
+        table = Table(box=SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
         for title in ("group", "class", "tensors", "numbers", "lr", "decay", "rule"):
             table.add_column(title, no_wrap=True)
         table.add_column("names", overflow="fold")
