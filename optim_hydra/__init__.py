@@ -28,12 +28,16 @@ from optim_hydra.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from optim_hydra.builder import build_optimizer as build_optimizer
+    from optim_hydra.checkpoint import optimizer_state_dict as optimizer_state_dict
     from optim_hydra.clipping import grad_norm as grad_norm
     from optim_hydra.container import OptimizersContainer as OptimizersContainer
     from optim_hydra.factory import build as build
     from optim_hydra.lr_scheduler import build_lr_scheduler as build_lr_scheduler
     from optim_hydra.parts import build_optimizers as build_optimizers
     from optim_hydra.report import assignment_report as assignment_report
+    from optim_hydra.resume import (
+        load_optimizer_state_dict as load_optimizer_state_dict,
+    )
 
 __all__ = [
     "ActorCriticConfig",
@@ -49,9 +53,11 @@ __all__ = [
     "build_optimizers",
     "compose",
     "grad_norm",
+    "load_optimizer_state_dict",
     "main",
     "migrate",
     "migrate_overrides",
+    "optimizer_state_dict",
     "register_builder",
     "register_optimizer",
     "register_schedule",
@@ -67,6 +73,8 @@ _LAZY = {
     "build_optimizer": "builder",
     "build_optimizers": "parts",
     "grad_norm": "clipping",
+    "load_optimizer_state_dict": "resume",
+    "optimizer_state_dict": "checkpoint",
 }
 
 _register()

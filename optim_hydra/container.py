@@ -10,6 +10,7 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from optim_hydra.checkpoint import optimizer_state_dict
 from optim_hydra.container_checks import (
     check_closure,
     check_new_group,
@@ -17,10 +18,10 @@ from optim_hydra.container_checks import (
     works_with_closures,
 )
 from optim_hydra.errors import WrongObjectError, nearest
-from optim_hydra.flat_state import flat_state, load_flat_state
 from optim_hydra.hooked_step import hooked
 from optim_hydra.inner_state import InnerState
 from optim_hydra.model_parts import build_parts
+from optim_hydra.resume import load_optimizer_state_dict
 from optim_hydra.watch import look_before
 
 __all__ = ["OptimizersContainer"]
@@ -223,7 +224,7 @@ class OptimizersContainer(Optimizer, Generic[T]):
         Names of modules that were named (`build_optimizers`) stand before those of
         their parameters.
         """
-        flat = flat_state(self)
+        flat = optimizer_state_dict(self)
         for name, scheduler in self.lr_schedulers.items():
             for key, value in scheduler.state_dict().items():
                 flat[f"lr_schedulers.{name}.{key}"] = value
@@ -239,7 +240,7 @@ class OptimizersContainer(Optimizer, Generic[T]):
             StateError: The saved state does not fit; nothing is changed.
 
         """
-        load_flat_state(self, state_dict)
+        load_optimizer_state_dict(self, state_dict)
         for name, scheduler in self.lr_schedulers.items():
             start = f"lr_schedulers.{name}."
             own = {

@@ -19,6 +19,7 @@ from optim_hydra.node import Node
 from optim_hydra.parameters import Parameters
 from optim_hydra.planning import plan_node
 from optim_hydra.report import assignment_report
+from optim_hydra.state_slots import set_policy
 from optim_hydra.watch import watch
 
 __all__ = ["Prepared", "prepare"]
@@ -61,6 +62,7 @@ class Prepared:
         clip_grad = self.assembly.plan.optim.clip_grad
         if clip_grad is not None:
             clip_before_step(optimizer, clip_grad)
+        set_policy(optimizer, self.assembly.plan.optim.on_resume)
         self._warn()
         for inner in getattr(optimizer, "optimizers", [optimizer]):
             self._set_mode(inner)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from torch.optim import Optimizer
 
 from optim_hydra.errors import WrongObjectError
-from optim_hydra.flat_state import leaves
 from optim_hydra.group_records import records_of
+from optim_hydra.state_slots import leaves
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -80,7 +80,7 @@ def assignment_report(optimizer: Optimizer) -> AssignmentReport:
         raise WrongObjectError(msg)
     rows = []
     records = records_of(optimizer)
-    held = [(p, o, g) for p, o in leaves(optimizer) for g in o.param_groups]
+    held = [(p, o, g) for p, o, _ in leaves(optimizer) for g in o.param_groups]
     for index, (prefix, leaf, group) in enumerate(held):
         params = group["params"]
         lr = group.get("initial_lr", group.get("lr"))

@@ -106,6 +106,8 @@ class OptimConfig:
     layer_decay: LayerDecayConfig | None = field(default_factory=LayerDecayConfig)
     """Multiplies lr layer by layer: `{factor: 0.75, layers: [...]}`."""
 
+    on_resume: str = "config"
+    """Whose settings a resumed run has: config, checkpoint, or strict (equal ones)."""
     strict: bool = True
     """False: values that the class or schedule does not take only warn (sweeps)."""
 
@@ -168,6 +170,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "param_groups": list,  # item by item, in check_fields
     "no_decay": Texts(NO_DECAY_ROLES),
     "layer_decay": dict,  # as param_groups
+    "on_resume": Choice(("config", "checkpoint", "strict")),
     "strict": Flag(),
 }
 

@@ -22,6 +22,7 @@ from optim_hydra.unmatched import listed
 __all__ = [
     "ReplacedParameterError",
     "check_parameters_held",
+    "frozen_names",
     "look_before",
     "watch",
 ]
@@ -107,6 +108,16 @@ def _is_same(found: Any, held: Tensor) -> bool:
     # Between forward and backward FSDP2 shows whole tensors in place of its shards.
     unsharded = isinstance(held, DTensor) and not isinstance(found, DTensor)
     return found is held or (unsharded and isinstance(found, Tensor))
+
+
+def frozen_names(optimizer: Optimizer) -> frozenset[str]:
+    """Return the names that the optimizer's modules have and do not train."""
+    seen = vars(optimizer).get(_ATTRIBUTE)
+    own = [] if seen is None else survey(seen.roots)
+    names = {a.name for e in own if not e.parameter.requires_grad for a in e.aliases}
+    for prefix, inner in getattr(optimizer, "prefixed", list)():
+        names |= {f"{prefix}{name}" for name in frozen_names(inner)}
+    return frozenset(names)
 
 
 def watch(optimizer: Optimizer, roots: Roots, entries: Iterable[Entry]) -> None:

@@ -176,7 +176,8 @@ def test_a_container_is_restored_by_names() -> None:
             module.parameters(), twins[name].parameters(), strict=True
         ):
             assert torch.equal(ours, theirs)
-    assert {key.split(".")[1] for key in saved} == {"actor", "critic"}
+    parts = {key.split(".")[1] for key in saved if "." in key}
+    assert parts == {"actor", "critic"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,66 @@
+"""Own `optimizer_state_dict`: the state of an optimizer, by parameter name."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from torch.optim import Optimizer
+
+from optim_hydra.declared import path_of
+from optim_hydra.errors import WrongObjectError
+from optim_hydra.saved_state import IDENTITY
+from optim_hydra.state_slots import Slot, slots_of
+
+__all__ = ["optimizer_state_dict"]
+
+_NOT_VALUES = ("params", "param_names", "name")
+
+
+def optimizer_state_dict(optimizer: Optimizer) -> dict[str, Any]:
+    """Return the state of an optimizer or container: one entry for each name and key.
+
+    `state.{name}.{key}` and `param_groups.{name}.{key}`, as torch's flattened
+    distributed form and torchtitan have it, so that any grouping and any number of
+    processes can read it; `optim_hydra` has the class and the shape of each parameter,
+    as JSON. Names of modules that were named stand before those of their parameters.
+    Nothing is computed, and no step is taken. It loads with
+    `torch.load(weights_only=True)`. The tensors are those of the optimizer.
+
+    Raises:
+        WrongObjectError: The argument is no optimizer.
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> from optim_hydra import build_optimizer
+        >>> optimizer = build_optimizer(nn.Linear(2, 1), {"optimizer": "SGD"})
+        >>> optimizer_state_dict(optimizer)["param_groups.weight.lr"]
+        0.001
+
+    """
+    given: object = optimizer
+    if not isinstance(given, Optimizer):
+        msg = f"the argument is of type {type(given).__name__}, not an optimizer"
+        raise WrongObjectError(msg)
+    flat: dict[str, Any] = {}
+    slots = slots_of(optimizer)
+    for slot in slots:
+        for key, value in slot.state().items():
+            flat[f"state.{slot.name}.{key}"] = value
+        for key, value in slot.group.items():
+            if key not in _NOT_VALUES:
+                flat[f"param_groups.{slot.name}.{key}"] = value
+    flat[IDENTITY] = _identity(slots)
+    return flat
+
+
+def _identity(slots: list[Slot]) -> str:
+    parameters = {
+        slot.name: {
+            "class": path_of(type(slot.optimizer)),
+            "shape": list(slot.parameter.shape),
+        }
+        for slot in slots
+    }
+    return json.dumps({"format": 1, "parameters": parameters})

@@ -1,0 +1,174 @@
+"""Restore saved state into an optimizer by name: check everything, then change it."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from optim_hydra.errors import OptimHydraWarning, Problem, WrongObjectError
+from optim_hydra.resume_values import Difference, plan_values
+from optim_hydra.saved_state import SavedState, StateError, read_saved
+from optim_hydra.state_checks import check_fit
+from optim_hydra.state_placement import placed
+from optim_hydra.state_slots import Slot, slots_of
+from optim_hydra.watch import frozen_names
+
+__all__ = ["ResumeReport", "load_optimizer_state_dict"]
+
+log = logging.getLogger(__name__)
+Policy = Literal["config", "checkpoint", "strict"]
+
+
+@dataclass(frozen=True)
+class ResumeReport:
+    """What a load restored, and where the saved run was another one."""
+
+    num_restored: int
+    """Parameters whose state was restored."""
+    differences: list[Difference] = field(default_factory=list)
+    """Settings that were saved with other values than this run's."""
+    fresh: list[str] = field(default_factory=list)
+    """Parameters that start without state."""
+    dropped: list[str] = field(default_factory=list)
+    """Saved parameters that are frozen now."""
+
+    def __str__(self) -> str:
+        """Return one line, and one for each difference."""
+        text = f"restored the state of {self.num_restored} parameters"
+        if self.fresh:
+            text += f", started {len(self.fresh)} without state"
+        if self.dropped:
+            text += f", left {len(self.dropped)} out that are frozen now"
+        return "\n  ".join([text, *map(str, self.differences)])
+
+
+def load_optimizer_state_dict(
+    optimizer: Optimizer,
+    saved: Mapping[str, Any],
+    *,
+    on_resume: Policy | None = None,
+    missing: Literal["error", "fresh"] = "error",
+) -> ResumeReport:
+    """Restore saved state, matched by parameter name and never by order.
+
+    Groups may have been regrouped. Settings (lr, betas, weight decay) follow
+    `on_resume`, counters that a class keeps in its groups are always restored, and
+    `fused`, `foreach`, `capturable` always stay this run's. Every difference is
+    reported.
+
+    Args:
+        optimizer: What `build_optimizer` or `build_optimizers` returned.
+        saved: What `optimizer_state_dict`, `optimizer.state_dict()`, torchtitan or
+            torch.distributed.checkpoint saved.
+        on_resume: `config`: this run's settings stay; `checkpoint`: the saved ones are
+            taken; `strict`: a difference is an error. None: as the node says.
+        missing: `fresh`: parameters without a saved state, or with one of another
+            class, start without; `error`: they are an error.
+
+    Returns:
+        What was restored and what differs.
+
+    Raises:
+        StateError: The saved state does not fit; nothing is changed.
+        WrongObjectError: An argument is of the wrong kind.
+
+    Example:
+        >>> import torch
+        >>> from torch import nn
+        >>> from optim_hydra import build_optimizer, optimizer_state_dict
+        >>> module = nn.Linear(2, 1)
+        >>> optimizer = build_optimizer(module, {"lr": 0.1})
+        >>> module(torch.ones(1, 2)).sum().backward()
+        >>> optimizer.step()
+        >>> saved = optimizer_state_dict(optimizer)
+        >>> resumed = build_optimizer(module, {"lr": 0.2, "no_decay": ["bias"]})
+        >>> print(load_optimizer_state_dict(resumed, saved))
+        restored the state of 2 parameters
+          lr: saved 0.1, now 0.2 (weight, bias)
+          weight_decay: saved 0.01, now 0.0 (bias)
+
+    """
+    _check_words(optimizer, on_resume, missing)
+    slots = slots_of(optimizer)
+    if on_resume is not None:
+        slots = [replace(slot, on_resume=on_resume) for slot in slots]
+    state = read_saved(saved, (slot.name for slot in slots))
+    problems: list[str] = []
+    if state.by_order:
+        state = _by_order(slots, state, problems)
+    frozen = frozen_names(optimizer)
+    fit = check_fit(slots, state, frozen, problems, allow_missing=missing == "fresh")
+    known = [slot for slot in slots if slot.name not in set(fit.fresh)]
+    updates, differences = plan_values(known, state, problems)
+    strict = {slot.name for slot in slots if slot.on_resume == "strict"}
+    problems += [str(d) for d in differences if strict & set(d.names)]
+    if problems:
+        raise StateError([Problem(what, "", StateError) for what in problems])
+    new = [(slot, _copied(slot, state)) for slot in known]
+    for slot, values in new:
+        slot.set_state(values)
+    for slot in slots:
+        if slot.name in fit.fresh:
+            slot.set_state({})
+    for update in updates:
+        update.apply()
+    num = sum(1 for _, values in new if values)
+    report = ResumeReport(num, differences, fit.fresh, fit.dropped)
+    level = logging.WARNING if differences or fit.fresh or fit.dropped else logging.INFO
+    log.log(level, "%s", report)
+    return report
+
+
+def _check_words(optimizer: object, on_resume: object, missing: object) -> None:
+    if not isinstance(optimizer, Optimizer):
+        msg = f"the first argument is of type {type(optimizer).__name__}: give the"
+        msg += " optimizer, then what was saved"
+        raise WrongObjectError(msg)
+    if on_resume not in (None, "config", "checkpoint", "strict"):
+        msg = f"on_resume={on_resume!r} is not one of config, checkpoint, strict"
+        raise WrongObjectError(msg)
+    if missing not in ("error", "fresh"):
+        msg = f"missing={missing!r} is not one of error, fresh"
+        raise WrongObjectError(msg)
+
+
+def _by_order(
+    slots: Sequence[Slot], state: SavedState, problems: list[str]
+) -> SavedState:
+    """Give positions their names, if the numbers and the shapes agree."""
+    if len(slots) != len(state.values):
+        problems.append(
+            f"the saved state has no names and {len(state.values)} parameters, the"
+            f" optimizer has {len(slots)}: they can't be matched"
+        )
+        return SavedState()
+    result = SavedState()
+    for slot, (position, values) in zip(slots, state.values.items(), strict=True):
+        kept = state.state[position]
+        shapes = [v.shape for v in kept.values() if isinstance(v, Tensor) and v.ndim]
+        if shapes and slot.parameter.shape not in shapes:
+            problems.append(
+                f"the saved state has no names, and what it has at position {position}"
+                f" does not have the shape of {slot.name}"
+            )
+        result.values[slot.name], result.state[slot.name] = values, kept
+    if not problems:
+        text = "the saved state has no names: it was matched by order and shape"
+        warnings.warn(text, OptimHydraWarning, stacklevel=3)
+    return result
+
+
+def _copied(slot: Slot, state: SavedState) -> dict[str, Any]:
+    return {
+        key: placed(value, key, slot)
+        if isinstance(value, Tensor)
+        else copy.deepcopy(value)
+        for key, value in state.state.get(slot.name, {}).items()
+    }

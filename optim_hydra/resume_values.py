@@ -1,0 +1,142 @@
+"""Compare saved group values with this run's, and plan which of them change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from optim_hydra.saved_state import SavedState
+from optim_hydra.state_slots import Slot, arguments_of
+
+__all__ = ["Difference", "Update", "plan_values"]
+
+# They say how the step is computed here, not what it is.
+RUNTIME = ("fused", "foreach", "capturable", "differentiable")
+_NOT_VALUES = ("params", "param_names", "name")
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A setting that was saved with another value than this run has."""
+
+    key: str
+    saved: Any
+    current: Any
+    names: tuple[str, ...]
+    """Parameters that it holds for."""
+
+    def __str__(self) -> str:
+        """Show key, saved and current value, and the first few names."""
+        more = len(self.names) - _SHOWN
+        names = ", ".join(self.names[:_SHOWN]) + (f" and {more} more" * (more > 0))
+        return f"{self.key}: saved {self.saved}, now {self.current} ({names})"
+
+
+@dataclass(frozen=True)
+class Update:
+    """A value that a group gets."""
+
+    group: dict[str, Any]
+    key: str
+    value: Any
+
+    def apply(self) -> None:
+        """Set the value; a tensor stays the tensor that it is."""
+        current = self.group.get(self.key)
+        if isinstance(current, Tensor):
+            current.fill_(float(self.value))
+        else:
+            self.group[self.key] = self.value
+
+
+def plan_values(
+    slots: Iterable[Slot], saved: SavedState, problems: list[str]
+) -> tuple[list[Update], list[Difference]]:
+    """Plan what the groups get from a checkpoint, and list what differs.
+
+    Counters and estimates that a class keeps in its groups are restored; settings stay
+    this run's, unless the policy of their optimizer is `checkpoint`.
+    """
+    by_group: dict[int, list[Slot]] = {}
+    for slot in slots:
+        if slot.name in saved.values:
+            by_group.setdefault(id(slot.group), []).append(slot)
+    updates: list[Update] = []
+    differences: dict[tuple[str, str, str], Difference] = {}
+    for members in by_group.values():
+        _plan_group(members, saved, updates, differences, problems)
+    return updates, list(differences.values())
+
+
+def _plan_group(
+    members: list[Slot],
+    saved: SavedState,
+    updates: list[Update],
+    differences: dict[tuple[str, str, str], Difference],
+    problems: list[str],
+) -> None:
+    group, first = members[0].group, members[0]
+    settings = arguments_of(first.optimizer) | {"lr", "initial_lr"}
+    takes_saved = first.on_resume == "checkpoint"
+    for key in group:
+        if key in _NOT_VALUES or key in RUNTIME:
+            continue
+        found = {
+            slot.name: saved.values[slot.name][key]
+            for slot in members
+            if key in saved.values[slot.name]
+        }
+        if key in settings and key != "initial_lr":
+            _compare(key, group, members, saved, differences)
+        if not found or (key in settings and not takes_saved):
+            continue
+        values = list(found.values())
+        if any(not _equal(value, values[0]) for value in values):
+            listed = ", ".join(list(found)[:_SHOWN])
+            problems.append(
+                f"{key} was saved with several values for the parameters of one group"
+                f" ({listed}, ...): group them as they were, or use on_resume: config"
+            )
+            continue
+        updates.append(Update(group, key, _plain(values[0])))
+
+
+def _compare(
+    key: str,
+    group: dict[str, Any],
+    members: list[Slot],
+    saved: SavedState,
+    differences: dict[tuple[str, str, str], Difference],
+) -> None:
+    current = group.get("initial_lr", group["lr"]) if key == "lr" else group[key]
+    for slot in members:
+        values = saved.values[slot.name]
+        if key not in values:
+            continue
+        old = values.get("initial_lr", values["lr"]) if key == "lr" else values[key]
+        if _equal(old, current):
+            continue
+        mark = (key, repr(old), repr(current))
+        known = differences.get(mark)
+        names = (*(known.names if known else ()), slot.name)
+        differences[mark] = Difference(key, _plain(old), _plain(current), names)
+
+
+def _equal(first: Any, second: Any) -> bool:
+    if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
+        pairs = zip(first, second, strict=False)
+        return len(first) == len(second) and all(_equal(a, b) for a, b in pairs)
+    if isinstance(first, Tensor) or isinstance(second, Tensor):
+        try:
+            return float(first) == float(second)
+        except (TypeError, ValueError):
+            return False
+    return bool(first == second)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, Tensor) and value.ndim == 0 else value

@@ -1,0 +1,117 @@
+"""Read saved optimizer state in the forms that people have, into one.
+
+- flat: `state.{name}.{key}`, `param_groups.{name}.{key}` (ours, torchtitan's, and the
+  flattened form of torch.distributed.checkpoint.state_dict);
+- nested by name (the other form of torch.distributed.checkpoint.state_dict);
+- `optimizer.state_dict()` of torch, by `param_names` or else by order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from optim_hydra.errors import ConfigError, Problem
+
+__all__ = ["IDENTITY", "SavedState", "StateError", "read_saved"]
+
+IDENTITY = "optim_hydra"
+_NOT_VALUES = ("params", "param_names", "name")
+
+
+class StateError(ConfigError):
+    """Saved state does not fit the optimizer; nothing was changed."""
+
+
+@dataclass
+class SavedState:
+    """Saved state by parameter name."""
+
+    state: dict[str, dict[str, Any]] = field(default_factory=dict)
+    values: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The group values of each parameter; every saved parameter has an entry."""
+    identity: dict[str, Any] = field(default_factory=dict)
+    """Class and shape of each parameter, where it was saved by this library."""
+    by_order: bool = False
+    """Whether the names are positions."""
+
+
+def read_saved(saved: Mapping[str, Any], names: Iterable[str]) -> SavedState:
+    """Read saved state.
+
+    Args:
+        saved: What was loaded from a file.
+        names: Names of the optimizer; they tell where a name in a flat key ends.
+
+    Raises:
+        StateError: It is in none of the known forms.
+
+    """
+    if not isinstance(saved, Mapping):
+        why = f"it is of type {type(saved).__name__}"
+        raise _not_a_state(why)
+    groups, state = saved.get("param_groups"), saved.get("state")
+    if isinstance(groups, (list, tuple)) and isinstance(state, Mapping):
+        return _of_groups(groups, state)
+    if any(str(key).startswith(("state.", "param_groups.")) for key in saved):
+        return _of_flat(saved, frozenset(names))
+    why = "it has " + (", ".join(map(str, list(saved)[:3])) or "no keys")
+    raise _not_a_state(why)
+
+
+def _not_a_state(why: str) -> StateError:
+    what = (
+        f"this is no saved optimizer state ({why}): give what"
+        " optimizer_state_dict(optimizer), optimizer.state_dict() or"
+        " torch.distributed.checkpoint made"
+    )
+    return StateError([Problem(what, "", StateError)])
+
+
+def _of_groups(groups: Iterable[Any], state: Mapping[Any, Any]) -> SavedState:
+    result = SavedState()
+    for group in groups:
+        keys = list(group.get("params", ()))
+        names = list(group.get("param_names", ()))
+        if len(names) != len(keys):
+            names = list(map(str, keys))
+            result.by_order |= any(isinstance(key, int) for key in keys)
+        values = {k: v for k, v in group.items() if k not in _NOT_VALUES}
+        for key, name in zip(keys, names, strict=True):
+            result.values[name] = values
+            result.state[name] = dict(state.get(key, {}))
+    return result
+
+
+def _of_flat(saved: Mapping[str, Any], names: frozenset[str]) -> SavedState:
+    result = SavedState()
+    text = saved.get(IDENTITY)
+    if isinstance(text, str):
+        result.identity = json.loads(text)
+    known = names | result.identity.get("parameters", {}).keys()
+    for entry, value in saved.items():
+        kind, _, rest = entry.partition(".")
+        if kind not in ("state", "param_groups") or not rest:
+            continue
+        name, key = _split(rest, known)
+        if kind == "state":
+            result.state.setdefault(name, {})[key] = value
+        elif key not in _NOT_VALUES:
+            result.values.setdefault(name, {})[key] = value
+    for name in result.identity.get("parameters", result.state):
+        result.values.setdefault(name, {})
+    for name in result.values:
+        result.state.setdefault(name, {})
+    return result
+
+
+def _split(entry: str, names: frozenset[str]) -> tuple[str, str]:
+    """Split `blocks.0.weight.exp_avg` where a known name ends; both may have dots."""
+    at = len(entry)
+    while (at := entry.rfind(".", 0, at)) > 0:
+        if entry[:at] in names:
+            return entry[:at], entry[at + 1 :]
+    name, _, key = entry.rpartition(".")
+    return name, key

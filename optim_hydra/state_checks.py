@@ -1,0 +1,120 @@
+"""Check saved state against an optimizer: names, classes and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+
+from optim_hydra.declared import path_of
+from optim_hydra.errors import nearest
+from optim_hydra.saved_state import SavedState
+from optim_hydra.state_slots import Slot
+
+__all__ = ["Fit", "check_fit"]
+
+_SHOWN = 5
+
+
+@dataclass
+class Fit:
+    """What of the saved state an optimizer takes."""
+
+    fresh: list[str] = field(default_factory=list)
+    """Parameters that start without state."""
+    dropped: list[str] = field(default_factory=list)
+    """Saved parameters that are frozen now."""
+
+
+def check_fit(
+    slots: Sequence[Slot],
+    saved: SavedState,
+    frozen: Collection[str],
+    problems: list[str],
+    *,
+    allow_missing: bool,
+) -> Fit:
+    """Note names that only one side has, other classes and other shapes.
+
+    Args:
+        slots: Of the optimizer.
+        saved: What was read.
+        frozen: Names that its module has and does not train.
+        problems: Where to note them.
+        allow_missing: Whether parameters without a saved state start afresh.
+
+    """
+    fit = Fit()
+    names = {slot.name for slot in slots}
+    unknown = [name for name in saved.values if name not in names]
+    fit.dropped = [name for name in unknown if name in frozen]
+    unknown = [name for name in unknown if name not in frozen]
+    for name in unknown[:_SHOWN]:
+        near = nearest(name, names)
+        problems.append(f"the saved state has {name}, the optimizer has not{near}")
+    _and_more(unknown, problems)
+    missing = []
+    for slot in slots:
+        what = _misfit(slot, saved)
+        if what is None:
+            _check_shapes(slot, saved, problems)
+        elif allow_missing:
+            fit.fresh.append(slot.name)
+        else:
+            missing.append(what)
+    problems += missing[:_SHOWN]
+    _and_more(missing, problems)
+    if missing:
+        problems.append("to start these without state: missing='fresh'")
+    return fit
+
+
+def _and_more(found: Sequence[str], problems: list[str]) -> None:
+    if len(found) > _SHOWN:
+        problems.append(f"and {len(found) - _SHOWN} more of these")
+
+
+def _misfit(slot: Slot, saved: SavedState) -> str | None:
+    """Say why there is no state for a parameter; None where there is."""
+    if slot.name not in saved.values:
+        return f"the saved state has nothing for {slot.name}"
+    known = saved.identity.get("parameters", {}).get(slot.name)
+    if known is not None and known["class"] != path_of(type(slot.optimizer)):
+        own = path_of(type(slot.optimizer))
+        return f"{slot.name} was trained with {known['class']}, and now with {own}"
+    return None
+
+
+def _check_shapes(slot: Slot, saved: SavedState, problems: list[str]) -> None:
+    shape = list(slot.parameter.shape)
+    known = saved.identity.get("parameters", {}).get(slot.name)
+    if known is not None:
+        if known["shape"] != shape:
+            problems.append(
+                f"{slot.name} has the shape {tuple(shape)}, and the saved one"
+                f" {tuple(known['shape'])}"
+            )
+        return
+    own = slot.state()
+    for key, value in saved.state.get(slot.name, {}).items():
+        expected = _shape_of(own[key]) if key in own else None
+        if expected is None and key in _LIKE_PARAMETER:
+            expected = shape
+        found = _shape_of(value)
+        if expected is not None and found is not None and found != expected:
+            problems.append(
+                f"{key} of {slot.name} was saved with the shape {tuple(found)}, where"
+                f" {tuple(expected)} is due"
+            )
+
+
+# State that has its parameter's shape in every class that calls it so.
+_LIKE_PARAMETER = frozenset(
+    {"exp_avg", "max_exp_avg_sq", "momentum_buffer", "square_avg", "z"}
+)
+
+
+def _shape_of(value: Any) -> list[int] | None:
+    return list(value.shape) if isinstance(value, Tensor) else None

@@ -1,0 +1,43 @@
+"""Copy saved tensors to where a parameter's state belongs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, distributed
+
+from optim_hydra.state_slots import Slot
+
+__all__ = ["placed"]
+
+
+def placed(value: Tensor, key: str, slot: Slot) -> Tensor:
+    """Return a copy on the parameter's device and mesh, in the dtype it was saved in.
+
+    A counter stays on the CPU, unless the step reads it on the device.
+    """
+    copy = value.detach().clone()
+    parameter, group = slot.parameter, slot.group
+    if copy.ndim == 0:
+        on_device = group.get("capturable") or group.get("fused")
+        is_step = key.rpartition(".")[2] == "step"
+        return copy.to(parameter.device) if on_device and is_step else copy
+    if distributed.is_available() and distributed.is_initialized():
+        copy = _on_mesh(copy, parameter)
+    return copy.to(parameter.device)
+
+
+def _on_mesh(copy: Tensor, parameter: Tensor) -> Tensor:
+    """Shard whole tensors like their parameter, and gather what no mesh shards."""
+    from torch.distributed.tensor import DTensor, distribute_tensor  # noqa: PLC0415
+
+    mesh: Any = getattr(parameter, "device_mesh", None)
+    placements: Any = getattr(parameter, "placements", None)
+    if isinstance(copy, DTensor):
+        if mesh is None:
+            return copy.full_tensor()
+        same = copy.device_mesh == mesh and copy.placements == placements
+        return copy if same else copy.redistribute(mesh, placements)
+    if mesh is not None and copy.shape == parameter.shape:
+        return distribute_tensor(copy, mesh, placements)
+    return copy

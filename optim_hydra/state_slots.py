@@ -1,0 +1,116 @@
+"""List where the state of each parameter of an optimizer is kept, and under which name.
+
+A container has its optimizers' slots; an optimizer that wraps another one has its own
+state and the other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from optim_hydra.signature import signature_of
+
+__all__ = ["Slot", "arguments_of", "leaves", "set_policy", "slots_of"]
+
+_ATTRIBUTE = "_optim_hydra_on_resume"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One parameter in one optimizer."""
+
+    name: str
+    parameter: Tensor
+    group: dict[str, Any]
+    stores: tuple[tuple[str, MutableMapping[Tensor, Any]], ...]
+    """What stands before the keys of a state mapping, and the mapping."""
+    optimizer: Optimizer
+    on_resume: str
+    """Whose settings a resumed run has: config, checkpoint or strict."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what is kept for the parameter, by key."""
+        return {
+            f"{prefix}{key}": value
+            for prefix, store in self.stores
+            for key, value in (store.get(self.parameter) or {}).items()
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Replace what is kept for the parameter; nothing where there is nothing."""
+        left = dict(state)
+        for prefix, store in reversed(self.stores):  # the longest prefix first
+            own = {
+                key.removeprefix(prefix): left.pop(key)
+                for key in list(left)
+                if key.startswith(prefix)
+            }
+            if own:
+                store[self.parameter] = own
+            else:
+                store.pop(self.parameter, None)
+
+
+def leaves(
+    optimizer: Optimizer, prefix: str = "", policy: str = "config"
+) -> list[tuple[str, Optimizer, str]]:
+    """Return the optimizers that hold the groups.
+
+    Those are the optimizer itself, or the ones in a container and in containers in it,
+    each with what stands before its names and with its policy of resuming.
+    """
+    policy = vars(optimizer).get(_ATTRIBUTE, policy)
+    prefixed = getattr(optimizer, "prefixed", None)
+    if prefixed is None:
+        return [(prefix, optimizer, policy)]
+    inner: list[tuple[str, Optimizer]] = prefixed()
+    return [
+        leaf for start, each in inner for leaf in leaves(each, prefix + start, policy)
+    ]
+
+
+def set_policy(optimizer: Optimizer, on_resume: str) -> None:
+    """Remember what the node says about resuming."""
+    vars(optimizer)[_ATTRIBUTE] = on_resume
+
+
+def slots_of(optimizer: Optimizer) -> list[Slot]:
+    """List the parameters of an optimizer, in the order of its groups."""
+    slots: list[Slot] = []
+    for prefix, leaf, policy in leaves(optimizer):
+        stores = tuple(_stores(leaf))
+        for group in leaf.param_groups:
+            names = group.get("param_names")
+            for index, parameter in enumerate(group["params"]):
+                name = names[index] if names else f"parameter {len(slots)}"
+                full = f"{prefix}{name}"
+                slots.append(Slot(full, parameter, group, stores, leaf, policy))
+    return slots
+
+
+def _stores(
+    optimizer: Optimizer, prefix: str = ""
+) -> list[tuple[str, MutableMapping[Tensor, Any]]]:
+    stores: list[tuple[str, MutableMapping[Tensor, Any]]] = [(prefix, optimizer.state)]
+    for name, value in vars(optimizer).items():
+        if isinstance(value, Optimizer) and value.state is not optimizer.state:
+            stores += _stores(value, f"{prefix}{name}.")
+    return stores
+
+
+def arguments_of(optimizer: Optimizer) -> frozenset[str]:
+    """Return the group keys that are settings, as opposed to counters and estimates.
+
+    What a constructor takes is a setting; what a class puts into its groups beside
+    (Prodigy's `d`, schedule-free's `k`) it has worked out itself.
+    """
+    names = set(signature_of(type(optimizer)).arguments)
+    for value in vars(optimizer).values():
+        if isinstance(value, Optimizer):
+            names |= arguments_of(value)
+    return frozenset(names)
