@@ -38,7 +38,7 @@ class SavedState:
     """Whether the names are positions."""
 
 
-def read_saved(saved: Mapping[str, Any], names: Iterable[str]) -> SavedState:
+def read_saved(saved: Any, names: Iterable[str]) -> SavedState:
     """Read saved state.
 
     Args:
