@@ -11,21 +11,29 @@ from optim_hydra.declared import path_of
 from optim_hydra.errors import WrongObjectError
 from optim_hydra.saved_state import IDENTITY
 from optim_hydra.state_slots import Slot, slots_of
+from optim_hydra.state_templates import state_templates
 
 __all__ = ["optimizer_state_dict"]
 
 _NOT_VALUES = ("params", "param_names", "name")
 
 
-def optimizer_state_dict(optimizer: Optimizer) -> dict[str, Any]:
+def optimizer_state_dict(
+    optimizer: Optimizer, *, templates: bool = False
+) -> dict[str, Any]:
     """Return the state of an optimizer or container: one entry for each name and key.
 
     `state.{name}.{key}` and `param_groups.{name}.{key}`, as torch's flattened
     distributed form and torchtitan have it, so that any grouping and any number of
     processes can read it; `optim_hydra` has the class and the shape of each parameter,
     as JSON. Names of modules that were named stand before those of their parameters.
-    Nothing is computed, and no step is taken. It loads with
-    `torch.load(weights_only=True)`. The tensors are those of the optimizer.
+    No step is taken. It loads with `torch.load(weights_only=True)`. The tensors are
+    those of the optimizer.
+
+    Args:
+        optimizer: What `build_optimizer` or `build_optimizers` returned.
+        templates: Give an optimizer that has no state yet empty state, for
+            `torch.distributed.checkpoint.load` to load into; saved, it counts as none.
 
     Raises:
         WrongObjectError: The argument is no optimizer.
@@ -51,11 +59,15 @@ def optimizer_state_dict(optimizer: Optimizer) -> dict[str, Any]:
         for key, value in slot.group.items():
             if key not in _NOT_VALUES:
                 flat[f"param_groups.{slot.name}.{key}"] = value
-    flat[IDENTITY] = _identity(slots)
+    is_trained = any(key.startswith("state.") for key in flat)
+    if templates and not is_trained:
+        for name, state in state_templates(optimizer).items():
+            flat.update({f"state.{name}.{key}": value for key, value in state.items()})
+    flat[IDENTITY] = _identity(slots, is_trained=is_trained)
     return flat
 
 
-def _identity(slots: list[Slot]) -> str:
+def _identity(slots: list[Slot], *, is_trained: bool) -> str:
     parameters = {
         slot.name: {
             "class": path_of(type(slot.optimizer)),
@@ -63,4 +75,4 @@ def _identity(slots: list[Slot]) -> str:
         }
         for slot in slots
     }
-    return json.dumps({"format": 1, "parameters": parameters})
+    return json.dumps({"format": 1, "is_trained": is_trained, "parameters": parameters})

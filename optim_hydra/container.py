@@ -22,6 +22,7 @@ from optim_hydra.hooked_step import hooked
 from optim_hydra.inner_state import InnerState
 from optim_hydra.model_parts import build_parts
 from optim_hydra.resume import load_optimizer_state_dict
+from optim_hydra.scheduled_lr import saved_step
 from optim_hydra.watch import look_before
 
 __all__ = ["OptimizersContainer"]
@@ -224,7 +225,7 @@ class OptimizersContainer(Optimizer, Generic[T]):
         Names of modules that were named (`build_optimizers`) stand before those of
         their parameters.
         """
-        flat = optimizer_state_dict(self)
+        flat = optimizer_state_dict(self, templates=True)
         for name, scheduler in self.lr_schedulers.items():
             for key, value in scheduler.state_dict().items():
                 flat[f"lr_schedulers.{name}.{key}"] = value
@@ -240,16 +241,18 @@ class OptimizersContainer(Optimizer, Generic[T]):
             StateError: The saved state does not fit; nothing is changed.
 
         """
+        schedules: dict[str, dict[str, Any]] = {name: {} for name in self.lr_schedulers}
+        for entry, value in state_dict.items():
+            kind, _, rest = entry.partition(".")
+            name, _, key = rest.rpartition(".")
+            if kind == "lr_schedulers" and name in schedules:
+                schedules[name][key] = value
+        for own in filter(None, schedules.values()):
+            saved_step(own)
         load_optimizer_state_dict(self, state_dict)
-        for name, scheduler in self.lr_schedulers.items():
-            start = f"lr_schedulers.{name}."
-            own = {
-                key.removeprefix(start): value
-                for key, value in state_dict.items()
-                if key.startswith(start)
-            }
+        for name, own in schedules.items():
             if own:
-                scheduler.load_state_dict(own)
+                self.lr_schedulers[name].load_state_dict(own)
 
     def prefixed(self) -> list[tuple[str, Optimizer]]:
         """Return the inner optimizers, each after what stands before its names."""

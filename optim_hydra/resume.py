@@ -15,9 +15,10 @@ from torch.optim import Optimizer
 from optim_hydra.errors import OptimHydraWarning, Problem, WrongObjectError
 from optim_hydra.resume_values import Difference, plan_values
 from optim_hydra.saved_state import SavedState, StateError, read_saved
+from optim_hydra.scheduled_lr import RATES_TAKEN
 from optim_hydra.state_checks import check_fit
 from optim_hydra.state_placement import placed
-from optim_hydra.state_slots import Slot, slots_of
+from optim_hydra.state_slots import Slot, leaves, slots_of
 from optim_hydra.watch import frozen_names
 
 __all__ = ["ResumeReport", "load_optimizer_state_dict"]
@@ -119,6 +120,10 @@ def load_optimizer_state_dict(
             slot.set_state({})
     for update in updates:
         update.apply()
+    for each in [optimizer, *getattr(optimizer, "optimizers", [])]:
+        policies = {policy for *_, policy in leaves(each)}
+        taken = (on_resume or policies) in ("checkpoint", {"checkpoint"})
+        vars(each)[RATES_TAKEN] = taken
     num = sum(1 for _, values in new if values)
     report = ResumeReport(num, differences, fit.fresh, fit.dropped)
     level = logging.WARNING if differences or fit.fresh or fit.dropped else logging.INFO

@@ -97,6 +97,8 @@ def _of_flat(saved: Mapping[str, Any], names: frozenset[str]) -> SavedState:
             continue
         name, key = _split(rest, known)
         if kind == "state":
+            if not result.identity.get("is_trained", True):
+                continue  # templates, see `state_templates`
             result.state.setdefault(name, {})[key] = value
         elif key not in _NOT_VALUES:
             result.values.setdefault(name, {})[key] = value

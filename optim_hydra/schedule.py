@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, TypeVar
@@ -157,6 +157,42 @@ class Schedule:
     zero_indexed: bool
     numbers: dict[str, Any]
     function: ScheduleFunction = field(compare=False)
+
+    def described(self) -> dict[str, Any]:
+        """Return what it is made of, as the fields of a node."""
+        return {
+            "lr_scheduler_type": self.name,
+            "lr_warmup_steps": self.warmup,
+            "total_training_steps": self.total,
+            "lr_warmup_init_ratio": self.init_ratio,
+            "zero_indexed_step": self.zero_indexed,
+            **{k: v for k, v in self.numbers.items() if k in OPTIONAL_FIELDS},
+        }
+
+    @classmethod
+    def of(cls, described: Mapping[str, Any]) -> Schedule:
+        """Make a schedule from what `described` returned.
+
+        Raises:
+            ScheduleError: Its function is not registered here.
+
+        """
+        name = described["lr_scheduler_type"]
+        if name not in SCHEDULES:
+            msg = f"the saved schedule {name!r} is not registered in this program"
+            raise ScheduleError(msg)
+        warmup, total = described["lr_warmup_steps"], described["total_training_steps"]
+        read = inspect.signature(SCHEDULES[name]).parameters
+        given = {**described, "warmup": warmup, "total": total}
+        return cls(
+            name=name,
+            warmup=warmup,
+            total=total,
+            init_ratio=described["lr_warmup_init_ratio"],
+            zero_indexed=described["zero_indexed_step"],
+            numbers={key: given[key] for key in read if key in given},
+            function=SCHEDULES[name],
+        )
 
     def factor(self, step: int) -> float:
         """Return what each lr is multiplied by after `step` schedule steps.

@@ -12,12 +12,16 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from optim_hydra.errors import ConfigError, OptimHydraWarning, Problem
-from optim_hydra.schedule import OPTIONAL_FIELDS, Schedule
+from optim_hydra.schedule import Schedule
 from optim_hydra.value_checks import Count, Refused
 
-__all__ = ["ScheduledLR"]
+__all__ = ["POLICY", "RATES_TAKEN", "ScheduledLR", "saved_step"]
 
 log = logging.getLogger(__name__)
+# Set on an optimizer that was restored with `on_resume: checkpoint`.
+RATES_TAKEN = "_optim_hydra_rates_taken"
+# What its node says about resuming.
+POLICY = "_optim_hydra_on_resume"
 
 
 class ScheduledLR(LRScheduler):
@@ -82,16 +86,21 @@ class ScheduledLR(LRScheduler):
         return {**state, **self._identity()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on at a saved step, with this run's own schedule, and set its rate.
+        """Go on at a saved step and set its rate.
 
         A schedule that was saved with other numbers is reported, each with its old
-        and new value.
+        and new value. The node's `on_resume` says whose schedule goes on: this run's
+        (`config`), or the saved one (`checkpoint`); with `strict` it is an error.
 
         Raises:
-            ConfigError: The state holds no step; nothing is changed.
+            ConfigError: The state holds no step, or differs; nothing is changed.
 
         """
-        step = _saved_step(state_dict)
+        step = saved_step(state_dict)
+        if vars(self.optimizer).get(RATES_TAKEN):
+            self._take_in_groups()
+            groups = self.optimizer.param_groups
+            self.base_lrs = [group["initial_lr"] for group in groups]
         own = self._identity()
         changed = [
             f"{key} {state_dict[key]} -> {own[key]}"
@@ -99,10 +108,7 @@ class ScheduledLR(LRScheduler):
             if key in state_dict and state_dict[key] != own[key]
         ]
         if changed:
-            text = (
-                f"the saved schedule differs, this run's is used: {', '.join(changed)}"
-            )
-            warnings.warn(text, OptimHydraWarning, stacklevel=2)
+            self._settle(changed, state_dict)
         # One that has not started or is done leaves the rate to whoever is in charge
         # (SequentialLR loads all of its schedules).
         in_charge = step >= 0 and state_dict.get("in_charge", True)
@@ -116,27 +122,42 @@ class ScheduledLR(LRScheduler):
                 group["lr"] = lr
         self._last_lr = [_copied(group["lr"]) for group in self.optimizer.param_groups]
 
+    def _settle(self, changed: list[str], state_dict: Mapping[str, Any]) -> None:
+        """Do what `on_resume` says about a schedule with other numbers."""
+        policy = vars(self.optimizer).get(POLICY, "config")
+        text = f"the saved schedule differs: {', '.join(changed)}"
+        if policy == "strict":
+            what = f"{text}; on_resume is strict"
+            raise ConfigError([Problem(what, "on_resume", ConfigError)])
+        if policy == "checkpoint" and "lr_warmup_steps" in state_dict:
+            self.schedule = Schedule.of(state_dict)
+            self.own = {
+                int(key.removeprefix("group ")): Schedule.of(value)
+                for key, value in state_dict.items()
+                if key.startswith("group ")
+            }
+            text = text.replace("differs:", "differs, it is used:")
+        else:
+            text = text.replace("differs:", "differs, this run's is used:")
+        warnings.warn(text, OptimHydraWarning, stacklevel=3)
+
     def _identity(self) -> dict[str, Any]:
         self._take_in_groups()
-        identity = _described(self.schedule)
-        identity["base_lrs"] = [float(lr) for lr in self.base_lrs]
+        rates = [float(lr) for lr in self.base_lrs]
+        identity = {"lr_scheduler_type": self.schedule.name, "base_lrs": rates}
+        identity |= self.schedule.described()
         for index, own in self.own.items():
-            identity[f"group {index}"] = _described(own)
+            identity[f"group {index}"] = own.described()
         return identity
 
 
-def _described(schedule: Schedule) -> dict[str, Any]:
-    return {
-        "lr_scheduler_type": schedule.name,
-        "lr_warmup_steps": schedule.warmup,
-        "total_training_steps": schedule.total,
-        "lr_warmup_init_ratio": schedule.init_ratio,
-        "zero_indexed_step": schedule.zero_indexed,
-        **{k: v for k, v in schedule.numbers.items() if k in OPTIONAL_FIELDS},
-    }
+def saved_step(state_dict: Any) -> int:
+    """Return the step that a schedule was saved at.
 
+    Raises:
+        ConfigError: There is none.
 
-def _saved_step(state_dict: Any) -> int:
+    """
     found = state_dict.get("last_epoch") if isinstance(state_dict, Mapping) else None
     try:
         step = Count(low=0, also=(-1,))(found)

@@ -13,11 +13,10 @@ from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 
+from optim_hydra.scheduled_lr import POLICY
 from optim_hydra.signature import signature_of
 
 __all__ = ["Slot", "arguments_of", "leaves", "set_policy", "slots_of"]
-
-_ATTRIBUTE = "_optim_hydra_on_resume"
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ def leaves(
     Those are the optimizer itself, or the ones in a container and in containers in it,
     each with what stands before its names and with its policy of resuming.
     """
-    policy = vars(optimizer).get(_ATTRIBUTE, policy)
+    policy = vars(optimizer).get(POLICY, policy)
     prefixed = getattr(optimizer, "prefixed", None)
     if prefixed is None:
         return [(prefix, optimizer, policy)]
@@ -76,7 +75,7 @@ def leaves(
 
 def set_policy(optimizer: Optimizer, on_resume: str) -> None:
     """Remember what the node says about resuming."""
-    vars(optimizer)[_ATTRIBUTE] = on_resume
+    vars(optimizer)[POLICY] = on_resume
 
 
 def slots_of(optimizer: Optimizer) -> list[Slot]:
