@@ -144,7 +144,8 @@ class ScheduledLR(LRScheduler):
     def _identity(self) -> dict[str, Any]:
         self._take_in_groups()
         rates = [float(lr) for lr in self.base_lrs]
-        identity = {"lr_scheduler_type": self.schedule.name, "base_lrs": rates}
+        identity: dict[str, Any] = {"lr_scheduler_type": self.schedule.name}
+        identity["base_lrs"] = rates
         identity |= self.schedule.described()
         for index, own in self.own.items():
             identity[f"group {index}"] = own.described()
