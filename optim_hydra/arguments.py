@@ -12,6 +12,7 @@ from typing import Any
 
 from optim_hydra.argument_values import fit_value
 from optim_hydra.errors import Problems, UnknownKeyError, join_key, nearest
+from optim_hydra.registry import builder_of
 from optim_hydra.schema import OptimConfig
 from optim_hydra.signature import Signature, signature_of
 from optim_hydra.tree import TARGET_REFUSED, has_target
@@ -195,6 +196,8 @@ def _check_together(
         )
         problems.add(what, keys["fused"])
     for argument in signature.arguments.values():
+        if builder_of(cls) is not None:
+            break  # which gives what the config does not
         if argument.is_required and argument.name not in keys:
             what = f"{cls.__name__} needs the argument {argument.name}: set it here"
             key = (

@@ -24,7 +24,7 @@ def works_with_closures(optimizer: Optimizer) -> bool:
     inner: Iterable[Optimizer] | None = getattr(optimizer, "optimizers", None)
     if inner is not None:
         return any(map(works_with_closures, inner))
-    return need_of(type(optimizer)).protocol == "closure"
+    return need_of(type(optimizer)).protocol.startswith("closure")
 
 
 def check_closure(named: Mapping[str, Optimizer], closure: object) -> None:

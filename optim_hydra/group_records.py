@@ -19,7 +19,7 @@ class GroupRecord:
     """What is known of a group that its dict does not say."""
 
     rules: tuple[str, ...] = ()
-    """Where it is said that it is a group of its own."""
+    """Where it is said that it is a group; an empty text for the node itself."""
     schedule: dict[str, Any] = field(default_factory=dict)
     """The schedule fields that its rule sets."""
 

@@ -28,7 +28,7 @@ class Group:
     schedule: dict[str, Any]
     """The schedule fields that their rule sets."""
     rules: list[str] = field(default_factory=list)
-    """Where it is said that they are a group; nothing for the node's own."""
+    """Where it is said that they are a group; an empty text for the node itself."""
     placed: list[tuple[int, Entry]] = field(default_factory=list)
     """The parameters, each with its position in the model."""
 
@@ -123,13 +123,13 @@ def _meshes(placed: list[tuple[Entry, Place]]) -> list[Any]:
 def _values(variant: Variant, place: Place) -> tuple[dict[str, Any], list[str]]:
     """Apply no_decay and layer decay to a variant's arguments; say what was applied."""
     values = dict(variant.arguments.kwargs)
-    label = [variant.at] if variant.at else []
+    label = [variant.at]
     if "lr" in values and place.scale != 1.0:
         values["lr"] = values["lr"] * place.scale
     exempt = place.is_exempt and not variant.decays_itself
     if exempt and values.get("weight_decay"):
         values["weight_decay"] = 0.0
-        label.append("no_decay")
+        label = [*filter(None, label), "no_decay"]
     return values, label
 
 

@@ -10,6 +10,9 @@ __all__ = ["NEEDS", "PROTOCOLS", "Need", "need_of"]
 PROTOCOLS: dict[str, str] = {
     "closure": "optimizer.step(closure), where closure() clears the gradients, computes"
     " the loss, calls backward() and returns the loss",
+    "closure_after_backward": "loss.backward() and then optimizer.step(closure), where"
+    " closure() clears the gradients, computes the loss, calls backward() and returns"
+    " the loss",
     "create_graph": "loss.backward(create_graph=True) before each step",
     "sparse_gradients": "sparse gradients for every parameter, as"
     " nn.Embedding(..., sparse=True) gives them",
@@ -48,9 +51,9 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("prodigyopt", "Prodigy"): Need(one_lr=True),
     ("pytorch_optimizer", "AdaHessian"): Need(protocol="create_graph"),
     ("pytorch_optimizer", "AdamMini"): Need(takes_model=True),
-    ("pytorch_optimizer", "FriendlySAM"): Need(protocol="closure"),
-    ("pytorch_optimizer", "LookSAM"): Need(protocol="closure"),
-    ("pytorch_optimizer", "SAM"): Need(protocol="closure"),
+    ("pytorch_optimizer", "FriendlySAM"): Need(protocol="closure_after_backward"),
+    ("pytorch_optimizer", "LookSAM"): Need(protocol="closure_after_backward"),
+    ("pytorch_optimizer", "SAM"): Need(protocol="closure_after_backward"),
     ("pytorch_optimizer", "SPlus"): _MODES,
     ("pytorch_optimizer", "ScheduleFreeAdamW"): _MODES,
     ("pytorch_optimizer", "ScheduleFreeRAdam"): _MODES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,7 +13,7 @@ from torch.optim import Optimizer
 
 from optim_hydra.builder import promises
 from optim_hydra.container import OptimizersContainer
-from optim_hydra.errors import Problems, WrongObjectError, nearest
+from optim_hydra.errors import ConfigError, Problems, WrongObjectError, nearest
 from optim_hydra.lr_scheduler import mark_advanced, read_schedule, schedule_node
 from optim_hydra.node import Node, read_node
 from optim_hydra.parameters import Parameters, read_parameters
@@ -75,7 +76,8 @@ def build_optimizers(
         own = Problems(node.at)
         ready = prepare(read[name], node, promises(provides), own)
         if not own.found and not node.target:
-            plan_schedules(*read_schedule(node, total_training_steps, own), own)
+            with contextlib.suppress(ConfigError):  # `own` has its problems
+                plan_schedules(*read_schedule(node, total_training_steps, own), own)
         problems.found += own.found
         if ready is not None:
             prepared[name] = ready

@@ -148,6 +148,10 @@ def _plan_rule(
         target = resolve_target(impl, rule.get("optimizer", optim.optimizer), own)
         cls = None if target is None else load_class(target, own)
     variant = None
+    if cls is not None and find_wrapper(cls, rule.get("override_optimizer_config")):
+        what = f"{cls.__name__} wraps an optimizer, and with it all parameters: name it"
+        own.add(f"{what} in the node", "optimizer")
+        cls = None
     if cls is not None:
         given = given_by_rule(optim, rule, own, same_class=cls is node_cls)
         arguments = plan_arguments(cls, given, own, strict=optim.strict)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from torch.optim import Optimizer
@@ -10,6 +11,7 @@ from torch.optim import Optimizer
 from optim_hydra.errors import WrongObjectError
 from optim_hydra.group_records import records_of
 from optim_hydra.state_slots import leaves
+from optim_hydra.watch import frozen_names
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,13 +31,17 @@ class AssignmentReport:
     """
 
     rows: list[dict[str, Any]]
-    """Keys: group, class, tensors, numbers, lr, weight_decay, rule, names."""
+    """Keys: group, class, tensors, numbers, lr, weight_decay, rule, schedule, names."""
+    frozen: list[str] = field(default_factory=list)
+    """Names that the modules have and do not train."""
 
     def __str__(self) -> str:
         """Return one line a group, for a log; of many groups the first ones."""
         lines = [_line(row) for row in self.rows[:_LINES]]
         if len(self.rows) > _LINES:
             lines.append(f"and {len(self.rows) - _LINES} more groups")
+        if self.frozen:
+            lines.append(f"frozen: {_examples(self.frozen)}")
         return "\n  ".join(lines)
 
     def __rich__(self) -> Table:
@@ -48,9 +54,11 @@ class AssignmentReport:
             table.add_column(title, no_wrap=True)
         table.add_column("names", overflow="fold")
         for row in self.rows:
-            *values, rule, names = row.values()
+            *values, rule, _, names = row.values()
             short = rule.replace("param_groups", "")
             table.add_row(*map(_text, values), short, _examples(names, "\n"))
+        if self.frozen:
+            table.caption = f"frozen: {_examples(self.frozen)}"
         return table
 
 
@@ -92,11 +100,12 @@ def assignment_report(optimizer: Optimizer) -> AssignmentReport:
                 "numbers": sum(p.numel() for p in params),
                 "lr": None if lr is None else float(lr),
                 "weight_decay": group.get("weight_decay"),
-                "rule": ", ".join(records[index].rules),
+                "rule": _rule(records[index].rules),
+                "schedule": records[index].schedule,
                 "names": [prefix + name for name in group.get("param_names", ())],
             }
         )
-    return AssignmentReport(rows)
+    return AssignmentReport(rows, sorted(frozen_names(optimizer)))
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -106,11 +115,19 @@ def _line(row: dict[str, Any]) -> str:
         for key in ("lr", "weight_decay")
         if row[key] is not None
     ]
+    values += [f"{key} {value}" for key, value in row["schedule"].items()]
     start = ", ".join([f"group {row['group']}{rule}: {row['class']}", *values])
     plural = "" if row["tensors"] == 1 else "s"
     counts = f"{row['numbers']} numbers in {row['tensors']} tensor{plural}"
     names = _examples(row["names"])
     return f"{start}, {counts}" + (f": {names}" if names else "")
+
+
+def _rule(places: Sequence[str]) -> str:
+    """Join the places; `node` where others were merged into the node's own group."""
+    if not any(places):
+        return ""
+    return ", ".join(place or "node" for place in places)
 
 
 def _examples(names: list[str], separator: str = ", ") -> str:

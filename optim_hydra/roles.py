@@ -32,8 +32,8 @@ def roles_of(entries: list[Entry], structure: Structure) -> dict[int, frozenset[
     `bias` is one-dimensional, called a bias by its module or beside a matrix in it;
     `norm` and `embedding` follow from the module's class; `head` is a linear layer
     after the last block (without blocks: the last one), or one outside of them that
-    has the shape of an embedding; `hidden` is every other weight of two or more
-    dimensions that a single layer owns or that lies in a block.
+    has the shape of an embedding, each with its bias; `hidden` is every other weight of
+    two or more dimensions that a single layer owns or that lies in a block.
     """
     embeddings = {
         tuple(entry.parameter.shape)
@@ -50,8 +50,11 @@ def roles_of(entries: list[Entry], structure: Structure) -> dict[int, frozenset[
 def _roles_of(entry: Entry, structure: Structure, heads: set[int]) -> Iterable[str]:
     ndim = entry.parameter.ndim
     owners = [alias.owner for alias in entry.aliases]
+    is_head = any(id(owner) in heads for owner in owners)
     if ndim <= 1:
         yield "1d"
+        if is_head:
+            yield "head"  # its bias
     if any(_is_norm(owner, ndim) for owner in owners):
         yield "norm"
         if any(_BIAS.search(alias.local) for alias in entry.aliases):
@@ -63,7 +66,7 @@ def _roles_of(entry: Entry, structure: Structure, heads: set[int]) -> Iterable[s
         return
     if any(_is_embedding(type(owner)) for owner in owners):
         yield "embedding"
-    elif id(entry.parameter) in heads:
+    elif is_head:
         yield "head"
     elif not any(_NO_WEIGHT.search(alias.local) for alias in entry.aliases) and any(
         id(owner) in structure.in_block or is_single(owner) for owner in owners
@@ -74,8 +77,9 @@ def _roles_of(entry: Entry, structure: Structure, heads: set[int]) -> Iterable[s
 def _heads(
     entries: list[Entry], structure: Structure, embeddings: set[tuple[int, ...]]
 ) -> set[int]:
+    """Return the `id`s of the layers that are heads."""
     linear = [
-        (id(entry.parameter), tuple(entry.parameter.shape), alias.owner)
+        (tuple(entry.parameter.shape), alias.owner)
         for entry in entries
         if entry.parameter.ndim == _MATRIX
         for alias in entry.aliases
@@ -83,8 +87,8 @@ def _heads(
     ]
     depth, last = structure.depth, structure.num_blocks
     heads = {
-        key
-        for key, shape, owner in linear
+        id(owner)
+        for shape, owner in linear
         if id(owner) not in structure.in_block
         and (
             (shape in embeddings and shape[0] != shape[1])
@@ -92,7 +96,7 @@ def _heads(
         )
     }
     if not last and linear:
-        heads.add(linear[-1][0])
+        heads.add(id(linear[-1][1]))
     return heads
 
 

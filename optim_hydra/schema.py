@@ -187,7 +187,11 @@ def check_fields(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]
     for name, value in given.items():
         rule = CHECKS.get(name)
         if rule is None:
-            problems.add(f"no field {name}{_instead(name)}", name, UnknownKeyError)
+            what = f"no field {name}{_instead(name)}"
+            if isinstance(value, Mapping) and "optim" in value:
+                what = f"{name} has a node of its own: give it (config.{name}.optim),"
+                what += " or all of them to build_optimizers"
+            problems.add(what, name, UnknownKeyError)
         elif is_open(value):
             result[name] = value
         elif name == "param_groups":

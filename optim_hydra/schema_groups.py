@@ -116,6 +116,7 @@ SCHEDULE_KEYS = (
 PEERS_NAMES = {
     "decay_mult": "weight_decay_mult",
     "lr_multiplier": "lr_mult",
+    "name": "pattern",
     "lr_scale": "lr_mult",
     "optimizer_kwargs": "override_optimizer_config",
     "optimizer_name": "optimizer",
@@ -195,7 +196,8 @@ def _check_rule(
         problems.add(what, at)
     for name in ("lr", "weight_decay"):
         if name in rule and f"{name}_mult" in rule:
-            what = f"{name} and {name}_mult exclude each other: keep one"
+            what = f"{name} and {name}_mult exclude each other: keep one (null takes"
+            what += " the other away)"
             problems.add(what, join_key(at, f"{name}_mult"))
     values = rule.keys() - {*MATCHERS, "freeze", "expect"}
     if rule.get("freeze") is True and values:

@@ -98,7 +98,11 @@ def _near(entries: Sequence[Entry], rule: dict[str, Any], roles: Roles) -> str:
         return near or f" (modules here are {', '.join(types)})"
     if "role" in rule:
         found = sorted({role for roles_ in roles.values() for role in roles_})
-        return f" (roles here are {', '.join(found)})"
+        tied = [e.aliases for e in entries if len(e.aliases) > 1] if entries else []
+        hint = ""
+        if "head" in rule["role"] and tied:
+            hint = f"; {tied[0][1].name} is tied to {tied[0][0].name}"
+        return f" (roles here are {', '.join(found)}{hint})"
     dimensions = sorted({entry.parameter.ndim for entry in entries})
     return f" (parameters here have {', '.join(map(str, dimensions))} dimensions)"
 
@@ -106,6 +110,11 @@ def _near(entries: Sequence[Entry], rule: dict[str, Any], roles: Roles) -> str:
 def names_like(pattern: str, names: Sequence[str]) -> str:
     """Return the names nearest to a glob or regular expression, else the first few."""
     plain = re.sub(r"[^\w.]|\\", "", pattern).strip(".")
+    below = [name for name in names if name.startswith(f"{pattern}.")]
+    if below:
+        return f": it is a module, write {pattern}.* ({listed(below)})"
+    if re.search(r"^\.\*|[$^\\|(]", pattern) and _finds(pattern, names):
+        return ": it is a regular expression, write regex"
     # A pattern may name a module: `head.*` is nearest to `heads`, and has its names.
     by_text = {name: name for name in names[:_COMPARED]}
     for name in names[:_COMPARED]:
@@ -115,6 +124,14 @@ def names_like(pattern: str, names: Sequence[str]) -> str:
     if near and plain not in by_text:
         return f": did you mean {', '.join(near)}?"
     return f" (names here are {listed(list(names))})"
+
+
+def _finds(pattern: str, names: Sequence[str]) -> bool:
+    try:
+        found = re.compile(pattern)
+    except re.error:
+        return False
+    return any(found.search(name) for name in names)
 
 
 def listed(names: Sequence[str], shown: int = _SHOWN) -> str:

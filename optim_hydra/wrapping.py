@@ -77,6 +77,10 @@ def inner_config(
             if name in ("lr", "weight_decay", "betas", "eps", "param_groups"):
                 what = f"the wrapped optimizer takes {name} from the node: set it there"
             problems.add(what, f"{key}.{name}", UnknownKeyError)
+    if "optimizer" not in said:
+        if all(name in _KEYS for name in said):
+            problems.add("no class is given: set optimizer", key)
+        return None
     own = {name: said[name] for name in _KEYS if name in said}
     own.setdefault("optimizer_impl", "torch.optim")
     own.setdefault(EXTRA, {})

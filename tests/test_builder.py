@@ -183,6 +183,7 @@ def test_a_promise_that_nobody_knows_is_refused(module: nn.Module, name: str) ->
     with pytest.raises(ConfigError) as caught:
         build_optimizer(module, {}, provides=[name])
     assert str(caught.value) == (
-        f"provides={name!r} is none of closure, create_graph, sparse_gradients,"
+        f"provides={name!r} is none of closure, closure_after_backward,"
+        " create_graph, sparse_gradients,"
         " train_eval_modes: did you mean closure?"
     )

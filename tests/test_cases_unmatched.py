@@ -135,7 +135,7 @@ def test_B41_kin_brackets_are_a_set_of_characters_and_the_error_helps() -> None:
     [
         (0, {"module_type": "Linear", "pattern": "0.*", "ndim": 2}),
         (0, {"role": "hidden"}),
-        (1, {"role": "head"}),
+        (1, {"role": "head", "ndim": 2}),
     ],
     ids=["type", "hidden", "head"],
 )

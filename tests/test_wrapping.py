@@ -81,7 +81,7 @@ def test_sam_takes_the_class_and_its_arguments() -> None:
         param_groups=[{"pattern": "0.*", "lr_mult": 0.1}],
     )
     module = net()
-    optimizer = build_optimizer(module, config, provides=["closure"])
+    optimizer = build_optimizer(module, config, provides=["closure_after_backward"])
     assert type(optimizer) is SAM
     assert type(optimizer.base_optimizer) is torch.optim.SGD
     assert [g["lr"] for g in optimizer.param_groups] == [0.05, pytest.approx(0.005)]
@@ -95,6 +95,7 @@ def test_sam_takes_the_class_and_its_arguments() -> None:
 
     first = closure().item()
     for _ in range(5):
+        closure()
         optimizer.step(closure)
     assert closure().item() < first
 
@@ -204,5 +205,5 @@ def test_what_is_wrong_with_a_wrapper_is_said_at_its_place(
     config: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        build_optimizer(net(), config, provides=["closure"])
+        build_optimizer(net(), config, provides=["closure_after_backward"])
     assert str(caught.value) == message
