@@ -96,11 +96,9 @@ def given_by_rule(
             further arguments.
 
     """
-    given: dict[str, Given] = {}
-    if same_class:
-        extra = optim.override_optimizer_config or {}
-        items = {**extra, **_switches(optim.implementation)}
-        given = {n: Given(n, v, n, is_default=True) for n, v in items.items()}
+    extra = optim.override_optimizer_config if same_class else {}
+    items = {**(extra or {}), **_switches(optim.implementation)}
+    given = {n: Given(n, v, n, is_default=True) for n, v in items.items()}
     for name in FIELDS:
         value = getattr(optim, name)
         if name in rule:
@@ -240,7 +238,7 @@ def _equal(first: Any, second: Any) -> bool:
         first = tuple(first)
     try:
         return bool(first == second or float(first) == float(second))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
 
 

@@ -122,7 +122,7 @@ def assemble(
         needs = [need_of(cls).protocol for cls in assembly.classes]
         if is_flattened(parameters.roots):
             problems.add(CLIP_FLATTENED, "clip_grad")
-        if parameters.has_sparse or "sparse_gradients" in needs:
+        if parameters.has_sparse(to_freeze) or "sparse_gradients" in needs:
             problems.add(SPARSE, "clip_grad")
     return assembly
 
@@ -148,7 +148,7 @@ def _check_wrappers(assembly: Assembly, problems: Problems) -> None:
 
 
 def _check_model(assembly: Assembly, problems: Problems) -> None:
-    name = assembly.plan.node.cls.__name__
+    (name, *_) = [c.__name__ for c in assembly.classes if need_of(c).takes_model]
     what = ""
     if assembly.groups:
         what = f"{name} takes the whole model and makes its own groups: choose another"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from optim_hydra.errors import Problems
+from optim_hydra.errors import Problems, WrongObjectError
 from optim_hydra.node import Node, read_node
 
 if TYPE_CHECKING:
@@ -65,7 +65,11 @@ def build_optimizer(
 
 def promises(provides: str | Iterable[str] | None) -> frozenset[str]:
     """Read `provides`: one name, several or none."""
-    return frozenset([provides] if isinstance(provides, str) else provides or ())
+    names = [provides] if isinstance(provides, str) else provides or ()
+    if isinstance(names, Iterable) and all(isinstance(name, str) for name in names):
+        return frozenset(names)
+    msg = f"provides={provides!r} is no list of names: write provides=['closure']"
+    raise WrongObjectError(msg)
 
 
 def build_from_node(
@@ -80,6 +84,9 @@ def build_from_node(
     from optim_hydra.parameters import read_parameters  # noqa: PLC0415
     from optim_hydra.prepared import prepare  # noqa: PLC0415
 
+    if whole is not None and not hasattr(whole, "named_parameters"):
+        msg = f"whole is of type {type(whole).__name__}, not the complete module"
+        raise WrongObjectError(msg)
     problems = Problems(node.at)
     parameters = read_parameters(source)
     prepared = prepare(parameters, node, provides, problems, whole=whole)

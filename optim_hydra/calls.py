@@ -78,10 +78,32 @@ class Caller:
             )
             raise ConfigError([problem]) from error
         if isinstance(optimizer, cls) and hasattr(optimizer, "param_groups"):
+            if builder is not None:
+                self._check_built(optimizer, source)
             return optimizer
         what = f"calling {name} makes no optimizer with param_groups: the class is"
         problem = Problem(f"{what} broken", join_key(self.at, "optimizer"), ConfigError)
         raise ConfigError([problem])
+
+    def _check_built(self, optimizer: Optimizer, source: Any) -> None:
+        """Refuse what a builder made without the groups that it was given."""
+        given = source if source and isinstance(source[0], dict) else None
+        wanted = [g["params"] for g in given] if given else [source]
+        held = [group["params"] for group in optimizer.param_groups]
+        if [list(map(_identity, g)) for g in wanted] == [
+            list(map(id, g)) for g in held
+        ]:
+            return
+        name = type(optimizer).__name__
+        what = f"the builder of {name} makes other groups than it was given: pass its"
+        problem = Problem(
+            f"{what} `parameters` on", join_key(self.at, "optimizer"), ConfigError
+        )
+        raise ConfigError([problem])
+
+
+def _identity(item: Any) -> int:
+    return id(item[1] if isinstance(item, tuple) else item)
 
 
 def _call(cls: type[Optimizer], source: Any, kwargs: dict[str, Any]) -> Any:

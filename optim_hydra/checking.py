@@ -42,8 +42,7 @@ def read_config(
     optim = OptimConfig()
     for key, value in checked.items():
         setattr(optim, key, value)  # without checking once more what was reported
-    if optim.layer_decay is not None and optim.layer_decay.factor is None:
-        optim.layer_decay = None
+    _check_layer_decay(optim, problems, allow_open=allow_open)
     for at, mapping in _nested(optim):
         _check_mapping(at, mapping, problems, allow_open=allow_open)
     if "lr_scheduler_type" in checked or "lr_scheduler_type" not in items:
@@ -70,6 +69,17 @@ def _check_library_keys(items: dict[str, Any], problems: Problems) -> None:
         problems.add(what, "_recursive_")
     for key in NODE_KEYS:
         items.pop(key, None)
+
+
+def _check_layer_decay(
+    optim: OptimConfig, problems: Problems, *, allow_open: bool
+) -> None:
+    """Drop layer decay without a factor; note one that nobody gave."""
+    factor: Any = None if optim.layer_decay is None else optim.layer_decay.factor
+    if is_open(factor) and not (allow_open and factor == "???"):
+        problems.add(f"no value is given ({factor}): set factor", "layer_decay.factor")
+    if factor is None or is_open(factor):
+        optim.layer_decay = None
 
 
 def _check_mapping(

@@ -14,6 +14,9 @@ from optim_hydra.checkpoint import optimizer_state_dict
 from optim_hydra.container_checks import (
     check_closure,
     check_new_group,
+    check_optimizers,
+    check_saved,
+    check_schedules,
     common_defaults,
     works_with_closures,
 )
@@ -22,12 +25,19 @@ from optim_hydra.hooked_step import hooked
 from optim_hydra.inner_state import InnerState
 from optim_hydra.model_parts import build_parts
 from optim_hydra.resume import load_optimizer_state_dict
-from optim_hydra.scheduled_lr import saved_step
 from optim_hydra.watch import look_before
 
 __all__ = ["OptimizersContainer"]
 
 T = TypeVar("T", bound=Optimizer)
+_STATE = (
+    "_named",
+    "_extends",
+    "_is_prefixed",
+    "_order",
+    "lr_schedulers",
+    "defaults",
+)
 
 
 class OptimizersContainer(Optimizer, Generic[T]):
@@ -49,6 +59,7 @@ class OptimizersContainer(Optimizer, Generic[T]):
     _named: dict[str, T]
     _extends: str | None
     _is_prefixed: bool
+    _order: list[tuple[str, int]]
     lr_schedulers: dict[str, LRScheduler]
     """Name -> the schedule that each step advances."""
 
@@ -91,6 +102,7 @@ class OptimizersContainer(Optimizer, Generic[T]):
             prefixed: Whether the names stand before those of parameters in saved state.
 
         """
+        check_optimizers(optimizers)
         container = cls.__new__(cls)
         container._hold(optimizers)
         container._extends = extends
@@ -99,10 +111,11 @@ class OptimizersContainer(Optimizer, Generic[T]):
         return container
 
     def _hold(self, optimizers: Mapping[str, T]) -> None:
-        state = {
+        state: dict[str, Any] = {
             "_named": dict(optimizers),
             "_extends": None,
             "_is_prefixed": False,
+            "_order": [],
             "lr_schedulers": {},
             "defaults": common_defaults(optimizers.values()),
         }
@@ -115,7 +128,14 @@ class OptimizersContainer(Optimizer, Generic[T]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the inner optimizers; hooks stay behind, as torch does it."""
-        names = ("_named", "_extends", "_is_prefixed", "lr_schedulers", "defaults")
+        names = (
+            "_named",
+            "_extends",
+            "_is_prefixed",
+            "_order",
+            "lr_schedulers",
+            "defaults",
+        )
         return {name: self.__dict__[name] for name in names}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -137,7 +157,24 @@ class OptimizersContainer(Optimizer, Generic[T]):
     @property
     def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
         """The groups of all inner optimizers, the very dicts that they hold."""
-        return [g for inner in self._named.values() for g in inner.param_groups]
+        held = {name: inner.param_groups for name, inner in self._named.items()}
+        return [held[name][index] for name, index in self.group_order()]
+
+    def group_order(self) -> list[tuple[str, int]]:
+        """Return whose group, and which of its groups, stands at each position.
+
+        Groups that are added later come last, so that those before stay where they
+        are: schedulers go by position.
+        """
+        now = [
+            (name, index)
+            for name, inner in self._named.items()
+            for index in range(len(inner.param_groups))
+        ]
+        if len(now) != len(self._order):
+            kept = [place for place in self._order if place in now]
+            self._order = kept + [place for place in now if place not in kept]
+        return self._order
 
     @property
     def state(self) -> InnerState:  # type: ignore[override]
@@ -241,14 +278,14 @@ class OptimizersContainer(Optimizer, Generic[T]):
             StateError: The saved state does not fit; nothing is changed.
 
         """
+        check_saved(state_dict)
         schedules: dict[str, dict[str, Any]] = {name: {} for name in self.lr_schedulers}
         for entry, value in state_dict.items():
             kind, _, rest = entry.partition(".")
             name, _, key = rest.rpartition(".")
             if kind == "lr_schedulers" and name in schedules:
                 schedules[name][key] = value
-        for own in filter(None, schedules.values()):
-            saved_step(own)
+        check_schedules(schedules)
         load_optimizer_state_dict(self, state_dict)
         for name, own in schedules.items():
             if own:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,13 +11,20 @@ from torch.optim import Optimizer
 
 from optim_hydra.errors import ConfigError, Problem, WrongObjectError
 from optim_hydra.needs import need_of
+from optim_hydra.saved_state import StateError
+from optim_hydra.scheduled_lr import saved_step
 
 __all__ = [
     "check_closure",
     "check_new_group",
+    "check_optimizers",
+    "check_saved",
+    "check_schedules",
     "common_defaults",
     "works_with_closures",
 ]
+
+log = logging.getLogger(__name__)
 
 
 def works_with_closures(optimizer: Optimizer) -> bool:
@@ -47,6 +55,9 @@ def check_new_group(groups: Iterable[dict[str, Any]], new: dict[str, Any]) -> No
         ConfigError: A parameter would be updated twice.
 
     """
+    if not isinstance(new, Mapping) or "params" not in new:
+        msg = "a group is a mapping with params: {'params': [...], 'lr': 0.1}"
+        raise WrongObjectError(msg)
     held = {id(parameter) for group in groups for parameter in group["params"]}
     params = new["params"]
     for item in [params] if isinstance(params, Tensor) else list(params):
@@ -60,3 +71,48 @@ def common_defaults(optimizers: Iterable[Optimizer]) -> dict[str, Any]:
     first, *others = [optimizer.defaults for optimizer in optimizers]
     shared = set(first).intersection(*others)
     return {name: first[name] for name in first if name in shared}
+
+
+def check_optimizers(named: Any) -> None:
+    """Refuse what no container can hold.
+
+    Raises:
+        WrongObjectError: It is no mapping of names to optimizers.
+
+    """
+    right = isinstance(named, Mapping) and bool(named)
+    if not right or not all(isinstance(each, Optimizer) for each in named.values()):
+        msg = "a container holds named optimizers: {'actor': optimizer, ...}"
+        raise WrongObjectError(msg)
+
+
+def check_saved(saved: object) -> None:
+    """Refuse what is no saved state at all.
+
+    Raises:
+        StateError: It is no mapping.
+
+    """
+    if not isinstance(saved, Mapping):
+        what = f"the saved state is of type {type(saved).__name__}, not a mapping"
+        raise StateError([Problem(what, "", StateError)])
+
+
+def check_schedules(saved: Mapping[str, Mapping[str, Any]]) -> None:
+    """Check the saved schedules of all modules before any is loaded.
+
+    Raises:
+        StateError: Some modules have one and others have none.
+        ConfigError: One holds no step.
+
+    """
+    found = [name for name, own in saved.items() if own]
+    lost = [name for name, own in saved.items() if not own]
+    if found and lost:
+        what = f"the saved state has no schedule for {', '.join(lost)}"
+        raise StateError([Problem(what, "", StateError)])
+    if lost:
+        text = "the saved state has no schedules: %s start at step 0"
+        log.warning(text, ", ".join(lost))
+    for name in found:
+        saved_step(saved[name])

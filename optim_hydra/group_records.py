@@ -9,7 +9,7 @@ from torch.optim import Optimizer
 
 from optim_hydra.groups import ClassGroups
 
-__all__ = ["GroupRecord", "record_groups", "records_of"]
+__all__ = ["GroupRecord", "has_records", "record_groups", "records_of"]
 
 _ATTRIBUTE = "_optim_hydra_groups"
 
@@ -31,11 +31,19 @@ def record_groups(optimizer: Optimizer, groups: ClassGroups) -> None:
     ]
 
 
+def has_records(optimizer: Optimizer) -> bool:
+    """Whether the optimizer was built from a node that groups parameters."""
+    inner = getattr(optimizer, "optimizers", [])
+    return _ATTRIBUTE in vars(optimizer) or any(map(has_records, inner))
+
+
 def records_of(optimizer: Optimizer) -> list[GroupRecord]:
     """Return one record for each group, empty ones where nothing was kept."""
-    inner = getattr(optimizer, "optimizers", None)
-    if inner is not None:
-        return [record for each in inner for record in records_of(each)]
+    order = getattr(optimizer, "group_order", None)
+    if order is not None:
+        inner = getattr(optimizer, "_named", {})
+        records = {name: records_of(each) for name, each in inner.items()}
+        return [records[name][index] for name, index in order()]
     known: list[GroupRecord] = vars(optimizer).get(_ATTRIBUTE, [])
     num_others = len(optimizer.param_groups) - len(known)
     return [*known, *(GroupRecord() for _ in range(num_others))]

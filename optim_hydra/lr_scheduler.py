@@ -15,7 +15,7 @@ from optim_hydra.errors import (
     WrongObjectError,
     join_key,
 )
-from optim_hydra.group_records import records_of
+from optim_hydra.group_records import has_records, records_of
 from optim_hydra.journal import JOURNAL
 from optim_hydra.node import Node, read_node
 from optim_hydra.schedule import Schedule, steps_of
@@ -24,7 +24,13 @@ from optim_hydra.scheduled_lr import ScheduledLR
 from optim_hydra.schema import OptimConfig
 from optim_hydra.value_checks import Count, Refused
 
-__all__ = ["build_lr_scheduler", "mark_advanced", "read_schedule", "schedule_node"]
+__all__ = [
+    "build_lr_scheduler",
+    "check_rates",
+    "mark_advanced",
+    "read_schedule",
+    "schedule_node",
+]
 
 log = logging.getLogger(__name__)
 _LONG_WARMUP = 0.5
@@ -80,19 +86,14 @@ def schedule_node(
     problems = Problems(node.at)
     _check_free(optimizer, problems)
     optim, total = read_schedule(node, total_training_steps, problems)
-    if any("lr" not in group for group in optimizer.param_groups):
-        what = (
-            f"{type(optimizer).__name__} keeps no lr in its groups: nothing to schedule"
-        )
-        problems.add(what, "lr_scheduler_type")
-    problems.raise_if_any()
+    check_rates(optimizer, problems)
     schedule, by_rule = plan_schedules(optim, total, problems)
     own = {
         index: by_rule[record.rules[0]]
         for index, record in enumerate(records_of(optimizer))
         if record.schedule and record.rules[0] in by_rule
     }
-    if by_rule and not own:
+    if by_rule and not has_records(optimizer):
         what = (
             "rules set schedules of their own, and this optimizer was not built from"
             " the node: build_optimizer(module, config) first"
@@ -121,6 +122,21 @@ def read_schedule(
     optim = read_config(node, problems)
     total = _total(optim.total_training_steps, total_training_steps, problems)
     return optim, total
+
+
+def check_rates(optimizer: Optimizer, problems: Problems) -> None:
+    """Note an optimizer without rates to schedule.
+
+    Raises:
+        ConfigError: With all problems, also those noted before.
+
+    """
+    if any("lr" not in group for group in optimizer.param_groups):
+        what = (
+            f"{type(optimizer).__name__} keeps no lr in its groups: nothing to schedule"
+        )
+        problems.add(what, "lr_scheduler_type")
+    problems.raise_if_any()
 
 
 def mark_advanced(optimizer: Optimizer, name: str) -> None:

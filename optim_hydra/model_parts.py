@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from torch import nn
@@ -29,7 +29,13 @@ def build_parts(
     if not (isinstance(given, type) and issubclass(given, Optimizer)):
         msg = f"optimizer_cls is {given!r}, not an optimizer class such as AdamW"
         raise WrongObjectError(msg)
-    modules: list[Any] = [parts] if isinstance(parts, nn.Module) else list(parts)
+    modules: list[Any] = [parts] if isinstance(parts, nn.Module) else []
+    if isinstance(parts, Iterable) and not modules:
+        modules = list(parts)
+    further: object = kwargs
+    if not isinstance(further, Mapping):
+        msg = f"optimizer_kwargs is of type {type(further).__name__}, not a mapping"
+        raise WrongObjectError(msg)
     if not modules or not all(isinstance(part, nn.Module) for part in modules):
         msg = "model_parts holds no modules: give a list of them, [model]"
         raise WrongObjectError(msg)

@@ -35,6 +35,8 @@ class Need:
     """It refuses parameters that come with their names."""
     one_lr: bool = False
     """Its groups must share one lr; it stops at the first step otherwise."""
+    ignores_group_lr: bool = False
+    """It reads the lr of one group for all."""
     one_group: bool = False
     """It takes no groups."""
     only_warn: bool = False
@@ -51,6 +53,19 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("prodigyopt", "Prodigy"): Need(one_lr=True),
     ("pytorch_optimizer", "AdaHessian"): Need(protocol="create_graph"),
     ("pytorch_optimizer", "AdamMini"): Need(takes_model=True),
+    **{
+        ("pytorch_optimizer", name): Need(ignores_group_lr=True)
+        for name in (
+            "AdaFactor",
+            "ApolloDQN",
+            "DAdaptAdaGrad",
+            "DAdaptAdam",
+            "DAdaptAdan",
+            "DAdaptLion",
+            "DAdaptSGD",
+            "Prodigy",
+        )
+    },
     ("pytorch_optimizer", "FriendlySAM"): Need(protocol="closure_after_backward"),
     ("pytorch_optimizer", "LookSAM"): Need(protocol="closure_after_backward"),
     ("pytorch_optimizer", "SAM"): Need(protocol="closure_after_backward"),

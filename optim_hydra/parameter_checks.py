@@ -71,7 +71,8 @@ def _check_group(
             continue  # a rate that a compiled step can read
         try:
             value = plain(group[key])
-            if key in CHECKS and not isinstance(value, (list, tuple)):
+            is_list = isinstance(value, (list, tuple))
+            if key in CHECKS and (key == "betas" or not is_list):
                 value = CHECKS[key](value)
             group[key] = fit_value(value, arguments[key])
         except Refused as refused:
@@ -89,10 +90,11 @@ def check_classes(classes: Sequence[ClassGroups], problems: Problems) -> None:
             what = f"{name} takes one group of parameters, not {len(groups.groups)}"
             problems.add(f"{what}: choose another class for them", "param_groups")
         rates = {float(group.values.get("lr", 0.0)) for group in groups.groups}
-        if need.one_lr and len(rates - {0.0}) > 1:
+        differing = rates if need.ignores_group_lr else rates - {0.0}
+        if (need.one_lr or need.ignores_group_lr) and len(differing) > 1:
             listed = ", ".join(f"{rate:g}" for rate in sorted(rates))
             what = f"{name} wants one lr for all of its parameters, not {listed}"
-            problems.add(f"{what}: it stops at the first step", "param_groups")
+            problems.add(f"{what}: set one in the node", "param_groups")
 
 
 def check_matrices(

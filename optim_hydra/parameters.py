@@ -53,13 +53,14 @@ class Parameters:
         """Whether the program has given groups with values of their own."""
         return any(group.keys() != {"params"} for group in self.groups)
 
-    @property
-    def has_sparse(self) -> bool:
-        """Whether a module makes sparse gradients."""
+    def has_sparse(self, to_freeze: Iterable[Tensor]) -> bool:
+        """Whether a module makes sparse gradients for what stays trainable."""
+        frozen = set(map(id, to_freeze))
         return any(
             isinstance(module, (nn.Embedding, nn.EmbeddingBag))
             and module.sparse
             and module.weight.requires_grad
+            and id(module.weight) not in frozen
             for _, root in self.roots
             for module in root.modules()
         )

@@ -14,7 +14,12 @@ from torch.optim import Optimizer
 from optim_hydra.builder import promises
 from optim_hydra.container import OptimizersContainer
 from optim_hydra.errors import ConfigError, Problems, WrongObjectError, nearest
-from optim_hydra.lr_scheduler import mark_advanced, read_schedule, schedule_node
+from optim_hydra.lr_scheduler import (
+    check_rates,
+    mark_advanced,
+    read_schedule,
+    schedule_node,
+)
 from optim_hydra.node import Node, read_node
 from optim_hydra.parameters import Parameters, read_parameters
 from optim_hydra.prepared import Prepared, prepare
@@ -64,7 +69,8 @@ def build_optimizers(
         ['actor', 'critic']
 
     """
-    if not isinstance(modules, Mapping) or not modules:
+    named = isinstance(modules, Mapping) and all(isinstance(n, str) for n in modules)
+    if not named or not modules:
         msg = "the first argument holds no named modules: give {'actor': actor, ...}"
         raise WrongObjectError(msg)
     problems = Problems("")
@@ -83,6 +89,9 @@ def build_optimizers(
             prepared[name] = ready
     problems.raise_if_any()
     built = {name: ready.construct() for name, ready in prepared.items()}
+    for name, optimizer in built.items():
+        if not nodes[name].target:
+            check_rates(optimizer, Problems(nodes[name].at))
     schedulers = {}
     for name, optimizer in built.items():
         prepared[name].finish(optimizer)

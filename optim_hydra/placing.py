@@ -147,7 +147,8 @@ def _without_modules(
     optim = plan.optim
     if parameters.are_grouped:
         what = "the program gives parameter groups, and so does the config: keep one"
-        problems.add(what, "param_groups" if optim.param_groups else "no_decay")
+        keys = ("param_groups", "no_decay", "layer_decay")
+        problems.add(what, next(key for key in keys if getattr(optim, key)))
         return []
     named = [item for group in parameters.groups for item in group["params"]]
     has_names = all(isinstance(item, tuple) for item in named)

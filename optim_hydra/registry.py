@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from optim_hydra.declared import DECLARED, NameTakenError, path_of, same_definition
+from optim_hydra.errors import WrongObjectError
 from optim_hydra.missing import DEFAULT_IMPL
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def register_optimizer(name: str, target: str | type) -> None:
 
     Raises:
         NameTakenError: The name stands for another class already.
+        WrongObjectError: An argument is of the wrong kind.
 
     Example:
         >>> register_optimizer("plain_sgd", "torch.optim.SGD")
@@ -41,6 +43,10 @@ def register_optimizer(name: str, target: str | type) -> None:
         'torch.optim.SGD'
 
     """
+    given: tuple[object, object] = (name, target)
+    if not isinstance(given[0], str) or not isinstance(given[1], (str, type)):
+        msg = f"register_optimizer takes a name and a class or its path, not {given}"
+        raise WrongObjectError(msg)
     known = DECLARED.optimizers.get(name, target)
     if not same_definition(known, target):
         raise NameTakenError(_taken(name, path_of(known), path_of(target)))

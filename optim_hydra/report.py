@@ -87,9 +87,12 @@ def assignment_report(optimizer: Optimizer) -> AssignmentReport:
         msg = f"the argument is of type {type(given).__name__}, not an optimizer"
         raise WrongObjectError(msg)
     rows = []
-    records = records_of(optimizer)
-    held = [(p, o, g) for p, o, _ in leaves(optimizer) for g in o.param_groups]
-    for index, (prefix, leaf, group) in enumerate(held):
+    held = [
+        (prefix, leaf, group, record)
+        for prefix, leaf, _ in leaves(optimizer)
+        for group, record in zip(leaf.param_groups, records_of(leaf), strict=True)
+    ]
+    for index, (prefix, leaf, group, record) in enumerate(held):
         params = group["params"]
         lr = group.get("initial_lr", group.get("lr"))
         rows.append(
@@ -100,8 +103,8 @@ def assignment_report(optimizer: Optimizer) -> AssignmentReport:
                 "numbers": sum(p.numel() for p in params),
                 "lr": None if lr is None else float(lr),
                 "weight_decay": group.get("weight_decay"),
-                "rule": _rule(records[index].rules),
-                "schedule": records[index].schedule,
+                "rule": _rule(record.rules),
+                "schedule": record.schedule,
                 "names": [prefix + name for name in group.get("param_names", ())],
             }
         )

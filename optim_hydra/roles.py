@@ -16,7 +16,7 @@ __all__ = ["roles_of"]
 
 _BIAS = re.compile(r"(?:^|_)bias(?:_|$)")
 # A table of biases, or the gain of a weight norm (`original0`), is no weight.
-_NO_WEIGHT = re.compile(r"(?:^|_)bias(?:_|$)|0$")
+_NO_WEIGHT = re.compile(r"(?:^|_)bias(?:_|$)|_original0$")
 _MATRIX = 2
 _NORMS = (
     nn.modules.batchnorm._NormBase,
@@ -69,7 +69,10 @@ def _roles_of(entry: Entry, structure: Structure, heads: set[int]) -> Iterable[s
     elif is_head:
         yield "head"
     elif not any(_NO_WEIGHT.search(alias.local) for alias in entry.aliases) and any(
-        id(owner) in structure.in_block or is_single(owner) for owner in owners
+        id(owner) in structure.in_block
+        or is_single(owner)
+        or isinstance(owner, nn.MultiheadAttention)
+        for owner in owners
     ):
         yield "hidden"
 

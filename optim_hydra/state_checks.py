@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,11 +65,27 @@ def check_fit(
             fit.fresh.append(slot.name)
         else:
             missing.append(what)
+    _check_keys(slots, saved, problems)
     problems += missing[:_SHOWN]
     _and_more(missing, problems)
     if missing:
         problems.append("to start these without state: missing='fresh'")
     return fit
+
+
+def _check_keys(slots: Sequence[Slot], saved: SavedState, problems: list[str]) -> None:
+    """Note state that lacks what most parameters of its group have."""
+    by_group: dict[int, list[Slot]] = {}
+    for slot in slots:
+        if saved.state.get(slot.name):
+            by_group.setdefault(id(slot.group), []).append(slot)
+    for members in by_group.values():
+        counts = Counter(key for slot in members for key in saved.state[slot.name])
+        usual = {key for key, count in counts.items() if count > len(members) / 2}
+        for slot in members:
+            lost = sorted(usual - saved.state[slot.name].keys())
+            if lost:
+                problems.append(f"the saved state of {slot.name} lacks {lost[0]}")
 
 
 def _and_more(found: Sequence[str], problems: list[str]) -> None:

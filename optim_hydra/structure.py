@@ -126,7 +126,7 @@ def _containers(root: nn.Module, prefix: str, repeated: set[type]) -> list[_Cont
 
 def is_single(module: nn.Module) -> bool:
     """Whether a module is one layer, without others in it."""
-    return not (module._modules.keys() - {"parametrizations"})
+    return not (set(module._modules.keys()) - {"parametrizations"})
 
 
 def _blocks_of(module: nn.Module, repeated: set[type]) -> tuple[nn.Module, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -15,6 +16,8 @@ __all__ = ["Alias", "Entry", "survey"]
 # torch.compile, activation checkpointing; `module` is one below these classes only.
 _WRAPPED = ("_fsdp_wrapped_module", "_orig_mod", "_checkpoint_wrapped_module")
 _DATA_PARALLEL = (nn.parallel.DistributedDataParallel, nn.DataParallel)
+
+_VISITS = 64
 
 
 class Alias(NamedTuple):
@@ -66,8 +69,12 @@ def _walk(roots: list[tuple[str, nn.Module]], *, unwrap: bool) -> list[Entry]:
     stack: list[tuple[str, nn.Module, tuple[nn.Module, ...]]] = [
         (prefix, module, ()) for prefix, module in reversed(roots)
     ]
+    visits: Counter[int] = Counter()
     while stack:
         prefix, module, above = stack.pop()
+        visits[id(module)] += 1
+        if visits[id(module)] > _VISITS:
+            continue  # modules shared by shared ones have names without number
         for local, parameter in module._parameters.items():
             if parameter is not None:
                 entry = entries.get(id(parameter))
@@ -77,7 +84,8 @@ def _walk(roots: list[tuple[str, nn.Module]], *, unwrap: bool) -> list[Entry]:
                 if isinstance(module, ParametrizationList):
                     # Below `parametrizations.weight` of the module two steps above.
                     owner = above[-2]
-                    name = prefix.split(".")[-2] + local.removeprefix("original")
+                    name = prefix.split(".")[-2]
+                    name += "" if local == "original" else f"_{local}"
                 entry.aliases.append(Alias(prefix + local, owner, name, table, local))
         children = module._modules
         if not children:

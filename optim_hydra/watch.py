@@ -83,12 +83,13 @@ class _Watch:
         entries = survey(self.roots)
         found = {alias.name: e.parameter for e in entries for alias in e.aliases}
         present = {id(parameter) for parameter in found.values()}
+        ours = {*map(id, self.held.values()), id(None)}
         gone = [
             local
             for local, held in self.held.items()
             # Parametrizations and pruning move a parameter to another name.
             if not _is_same(found.get(local), held)
-            and (id(held) not in present or local in found)
+            and (id(held) not in present or id(found.get(local)) not in ours)
         ]
         if gone:
             whose = f"the module {name!r}" if name else "the module"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from optim_hydra.arguments import Planned
 from optim_hydra.errors import Problem, Problems, UnknownKeyError, join_key, nearest
+from optim_hydra.list_checks import Items
 from optim_hydra.schema import OptimConfig
 from optim_hydra.signature import signature_of
-from optim_hydra.value_checks import shown
+from optim_hydra.value_checks import Refused, Text, is_open, shown
 
 if TYPE_CHECKING:
     from torch.optim import Optimizer
@@ -18,7 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["Wrapper", "find_wrapper", "inner_config", "inner_problems"]
 
 EXTRA = "override_optimizer_config"
-_KEYS = ("optimizer", "optimizer_impl", EXTRA)
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "optimizer": Text(),
+    "optimizer_impl": Text("torch.optim"),
+    EXTRA: Items(),
+}
+_KEYS = tuple(_CHECKS)
 _INSTANCE_NAMES = ("optimizer", "base_optimizer")
 _CLASS_NAMES = ("base_optimizer", "optimizer_class")
 
@@ -70,6 +77,7 @@ def inner_config(
         what = f"{wrapper.cls.__name__} wraps another optimizer: give it as"
         problems.add(f"{what} {{optimizer: AdamW}}{got}", key)
         return None
+    before = len(problems.found)
     for name in said:
         if name not in _KEYS:
             near = nearest(str(name), _KEYS)
@@ -78,13 +86,30 @@ def inner_config(
                 what = f"the wrapped optimizer takes {name} from the node: set it there"
             problems.add(what, f"{key}.{name}", UnknownKeyError)
     if "optimizer" not in said:
-        if all(name in _KEYS for name in said):
-            problems.add("no class is given: set optimizer", key)
+        problems.add("no class is given: set optimizer", key)
         return None
-    own = {name: said[name] for name in _KEYS if name in said}
-    own.setdefault("optimizer_impl", "torch.optim")
-    own.setdefault(EXTRA, {})
-    return replace(optim, **own)
+    inner = copy.copy(optim)
+    inner.optimizer_impl, inner.override_optimizer_config = "torch.optim", {}
+    _set_own(inner, said, key, problems)
+    named = {f"{problems.at}." * bool(problems.at) + f"{key}.{name}" for name in _KEYS}
+    broken = any(problem.key in named for problem in problems.found[before:])
+    return None if broken else inner
+
+
+def _set_own(
+    inner: OptimConfig, said: Mapping[str, Any], key: str, problems: Problems
+) -> None:
+    """Set the class and the further arguments of the wrapped optimizer."""
+    for name, check in _CHECKS.items():
+        if name in said:
+            try:
+                setattr(inner, name, check(said[name]))
+            except Refused as refused:
+                problems.add(str(refused), f"{key}.{name}")
+    for name, value in (inner.override_optimizer_config or {}).items():
+        if is_open(value):
+            what = f"no value is given ({value}): set {name}"
+            problems.add(what, f"{key}.{EXTRA}.{name}")
 
 
 def inner_problems(found: list[Problem], at: str, wrapper: Wrapper) -> list[Problem]:

@@ -133,8 +133,8 @@ ROWS: dict[str, tuple[dict[str, Any], type[ConfigError], str]] = {
             optimizer_impl="prodigyopt",
         ),
         ConfigError,
-        "Prodigy wants one lr for all of its parameters, not 0.001, 0.5: it stops at"
-        f" the first step @ {RULES}",
+        "Prodigy wants one lr for all of its parameters, not 0.001, 0.5: set one"
+        f" in the node @ {RULES}",
     ),
     "fields of the node": (
         config({"pattern": "0.*", "clip_grad": 1.0, "lr_scale": 2, "optimzer": "SGD"}),
