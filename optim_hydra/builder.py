@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+import gc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from optim_hydra.errors import Problems, WrongObjectError
@@ -88,8 +90,21 @@ def build_from_node(
         msg = f"whole is of type {type(whole).__name__}, not the complete module"
         raise WrongObjectError(msg)
     problems = Problems(node.at)
-    parameters = read_parameters(source)
-    prepared = prepare(parameters, node, provides, problems, whole=whole)
-    if prepared is None or problems.found:
-        raise problems.error()
-    return prepared.finish(prepared.construct())
+    with _no_collection():
+        parameters = read_parameters(source)
+        prepared = prepare(parameters, node, provides, problems, whole=whole)
+        if prepared is None or problems.found:
+            raise problems.error()
+        return prepared.finish(prepared.construct())
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pause the garbage collector, which would scan a large model again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -72,8 +72,9 @@ def _place(
 ) -> dict[int, Place]:
     optim, own = plan.optim, Problems(problems.at)
     _check_shapes(roots, plan, problems)
-    structure = structure_of(roots)
     wants_roles = optim.no_decay or any("role" in rule for rule in optim.param_groups)
+    wants_layers = optim.layer_decay is not None and not optim.layer_decay.layers
+    structure = structure_of(roots if wants_roles or wants_layers else ())
     roles = roles_of(entries, structure) if wants_roles else {}
     matches = match_rules(entries, optim.param_groups, roles)
     said = check_matches(entries, optim.param_groups, roles, matches, own)

@@ -66,8 +66,9 @@ class Prepared:
         self._warn()
         for inner in getattr(optimizer, "optimizers", [optimizer]):
             self._set_mode(inner)
-        report = assignment_report(optimizer)
-        log.info("%s: %s\n  %s", self.at or "optim", self._arguments(), report)
+        if log.isEnabledFor(logging.INFO):  # a report walks the modules once more
+            report = assignment_report(optimizer)
+            log.info("%s: %s\n  %s", self.at or "optim", self._arguments(), report)
         JOURNAL.built.add(self.at)
         return optimizer
 

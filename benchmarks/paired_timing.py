@@ -1,0 +1,120 @@
+"""Time two ways of doing one thing side by side, and show the ratio.
+
+Each round times both, the first one in turn, on the clock of the calling thread, so
+that other work on the machine disturbs little. Medians of the rounds are shown; a
+ratio is the median of each round's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import gc
+import json
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["Pair", "run"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """Two calls that do the same."""
+
+    name: str
+    against: str
+    """What `other` is."""
+    ours: Callable[[], object]
+    other: Callable[[], object]
+    rounds: int
+    calls: int = 1
+    """How often each is called in a round; what is shown is one call."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """Medians of one pair, in milliseconds."""
+
+    name: str
+    against: str
+    ours_ms: float
+    other_ms: float
+    ratio: float
+    rounds: int
+
+
+def run(description: str, make_pairs: Callable[[bool], Iterable[Pair]]) -> None:
+    """Read the command line, time the pairs one after another and print a table.
+
+    Args:
+        description: The script's docstring.
+        make_pairs: Yields the pairs; its argument is whether a smoke run will do.
+
+    """
+    parser = argparse.ArgumentParser(description=description.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="small cases, two rounds")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write results here")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    results = []
+    for pair in make_pairs(options.quick):
+        rounds = 2 if options.quick else pair.rounds
+        results.append(_measure(dataclasses.replace(pair, rounds=rounds)))
+    Console().print(_table(results))
+    if options.json is not None:
+        report = {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "is_quick": options.quick,
+            "results": [dataclasses.asdict(result) for result in results],
+        }
+        options.json.write_text(json.dumps(report, indent=2) + "\n")
+
+
+def _measure(pair: Pair) -> Result:
+    ways = {"ours": pair.ours, "other": pair.other}
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for way in ways.values():
+        way()  # imports and caches are not part of the comparison
+    for number in range(pair.rounds):
+        for name in sorted(ways, reverse=number % 2 == 1):
+            times[name].append(_time(ways[name], pair.calls))
+    ratios = [a / b for a, b in zip(times["ours"], times["other"], strict=True)]
+    return Result(
+        pair.name,
+        pair.against,
+        statistics.median(times["ours"]),
+        statistics.median(times["other"]),
+        statistics.median(ratios),
+        pair.rounds,
+    )
+
+
+def _time(call: Callable[[], object], calls: int) -> float:
+    """Return the milliseconds of one call; freeing the last result is not timed."""
+    if calls == 1:
+        gc.collect()  # what an earlier one left
+    start = time.thread_time()
+    for _ in range(calls):
+        result = call()
+    spent = time.thread_time() - start
+    del result
+    return 1e3 * spent / calls
+
+
+def _table(results: Iterable[Result]) -> Table:
+    table = Table("case", "over", box=None)
+    for heading in ("ms", "ms of the other", "ratio", "rounds"):
+        table.add_column(heading, justify="right")
+    for result in results:
+        figures = (f"{result.ours_ms:.3g}", f"{result.other_ms:.3g}")
+        ratio, rounds = f"{result.ratio:.3f}", str(result.rounds)
+        table.add_row(result.name, result.against, *figures, ratio, rounds)
+    return table

@@ -1,0 +1,23 @@
+"""The measurements under benchmarks/ run, and write what they print."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.mark.parametrize("script", ["build_groups.py", "container_step.py"])
+def test_a_smoke_run_compares_every_pair(script: str, tmp_path, run_python) -> None:
+    result = run_python(str(BENCHMARKS / script), "--quick", "--json", "report.json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["is_quick"] is True
+    assert len(report["results"]) > 4
+    for row in report["results"]:
+        assert row["rounds"] == 2
+        assert min(row["ours_ms"], row["other_ms"], row["ratio"]) > 0
+        assert row["name"].split()[0] in result.stdout
