@@ -10,10 +10,13 @@ from torch import distributed
 
 def latest(folder: Path) -> Path | None:
     """Return the newest complete checkpoint, None where there is none."""
-    found = [path for path in folder.glob("step_*") if path.suffix != ".partial"]
-    return max(
-        found, key=lambda path: int(path.name.removeprefix("step_")), default=None
-    )
+    complete = [path for path in folder.glob("step_*") if path.suffix != ".partial"]
+    return max(complete, key=step_of, default=None)
+
+
+def step_of(path: Path) -> int:
+    """Return the step that a checkpoint was taken at."""
+    return int(path.name.removeprefix("step_"))
 
 
 def save(state: dict[str, Any], folder: Path, step: int) -> None:
