@@ -72,6 +72,7 @@ def _identity(slots: list[Slot], *, is_trained: bool) -> str:
         slot.name: {
             "class": path_of(type(slot.optimizer)),
             "shape": list(slot.parameter.shape),
+            "keys": sorted(slot.state()) if is_trained else [],
         }
         for slot in slots
     }

@@ -286,6 +286,10 @@ class OptimizersContainer(Optimizer, Generic[T]):
             if kind == "lr_schedulers" and name in schedules:
                 schedules[name][key] = value
         check_schedules(schedules)
+        for name, own in schedules.items():
+            check = getattr(self.lr_schedulers[name], "check_state", None)
+            if own and check is not None:
+                check(own)
         load_optimizer_state_dict(self, state_dict)
         for name, own in schedules.items():
             if own:

@@ -62,7 +62,7 @@ class Prepared:
         clip_grad = self.assembly.plan.optim.clip_grad
         if clip_grad is not None:
             clip_before_step(optimizer, clip_grad)
-        set_policy(optimizer, self.assembly.plan.optim.on_resume)
+        set_policy(optimizer, self.assembly.plan.optim.on_resume, self.at)
         self._warn()
         for inner in getattr(optimizer, "optimizers", [optimizer]):
             self._set_mode(inner)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -18,7 +19,8 @@ from optim_hydra.saved_state import SavedState, StateError, read_saved
 from optim_hydra.scheduled_lr import RATES_TAKEN
 from optim_hydra.state_checks import check_fit
 from optim_hydra.state_placement import placed
-from optim_hydra.state_slots import Slot, leaves, slots_of
+from optim_hydra.state_slots import Slot, leaves, place_of, slots_of
+from optim_hydra.unmatched import listed
 from optim_hydra.watch import frozen_names
 
 __all__ = ["ResumeReport", "load_optimizer_state_dict"]
@@ -44,9 +46,9 @@ class ResumeReport:
         """Return one line, and one for each difference."""
         text = f"restored the state of {self.num_restored} parameters"
         if self.fresh:
-            text += f", started {len(self.fresh)} without state"
+            text += f", started {listed(self.fresh)} without state"
         if self.dropped:
-            text += f", left {len(self.dropped)} out that are frozen now"
+            text += f", left {listed(self.dropped)} out, frozen now"
         return "\n  ".join([text, *map(str, self.differences)])
 
 
@@ -104,14 +106,14 @@ def load_optimizer_state_dict(
     problems: list[str] = []
     if state.by_order:
         state = _by_order(slots, state, problems)
+        _raise_if(problems, optimizer)
     frozen = frozen_names(optimizer)
     fit = check_fit(slots, state, frozen, problems, allow_missing=missing == "fresh")
     known = [slot for slot in slots if slot.name not in set(fit.fresh)]
     updates, differences = plan_values(known, state, problems)
     strict = {slot.name for slot in slots if slot.on_resume == "strict"}
     problems += [str(d) for d in differences if strict & set(d.names)]
-    if problems:
-        raise StateError([Problem(what, "", StateError) for what in problems])
+    _raise_if(problems, optimizer)
     new = [(slot, _copied(slot, state)) for slot in known]
     for slot, values in new:
         slot.set_state(values)
@@ -125,10 +127,17 @@ def load_optimizer_state_dict(
         taken = (on_resume or policies) in ("checkpoint", {"checkpoint"})
         vars(each)[RATES_TAKEN] = taken
     num = sum(1 for _, values in new if values)
-    report = ResumeReport(num, differences, fit.fresh, fit.dropped)
+    fresh = fit.fresh + [slot.name for slot, values in new if num and not values]
+    report = ResumeReport(num, differences, fresh, fit.dropped)
     level = logging.WARNING if differences or fit.fresh or fit.dropped else logging.INFO
     log.log(level, "%s", report)
     return report
+
+
+def _raise_if(problems: Sequence[str], optimizer: Optimizer) -> None:
+    if problems:
+        at = place_of(optimizer)
+        raise StateError([Problem(what, at, StateError) for what in problems])
 
 
 def _check_words(optimizer: object, on_resume: object, missing: object) -> None:
@@ -171,9 +180,16 @@ def _by_order(
 
 
 def _copied(slot: Slot, state: SavedState) -> dict[str, Any]:
-    return {
-        key: placed(value, key, slot)
-        if isinstance(value, Tensor)
-        else copy.deepcopy(value)
-        for key, value in state.state.get(slot.name, {}).items()
-    }
+    copied = {}
+    for key, value in state.state.get(slot.name, {}).items():
+        own = value
+        if key == "step" and isinstance(value, int) and _counts_in_tensors(slot):
+            own = torch.tensor(float(value))  # saved by torch before 1.12
+        is_tensor = isinstance(own, Tensor)
+        copied[key] = placed(own, key, slot) if is_tensor else copy.deepcopy(own)
+    return copied
+
+
+def _counts_in_tensors(slot: Slot) -> bool:
+    cls = type(slot.optimizer)
+    return cls.__module__.startswith("torch.optim.") and cls.__name__ != "SparseAdam"

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from optim_hydra.saved_state import SavedState
 from optim_hydra.state_slots import Slot, arguments_of
+from optim_hydra.value_checks import shown, to_float
 
 __all__ = ["Difference", "Update", "plan_values"]
 
@@ -28,11 +29,15 @@ class Difference:
     current: Any
     names: tuple[str, ...]
     """Parameters that it holds for."""
+    is_taken: bool = False
+    """Whether the saved value is used."""
 
     def __str__(self) -> str:
         """Show key, saved and current value, and the first few names."""
         more = len(self.names) - _SHOWN
         names = ", ".join(self.names[:_SHOWN]) + (f" and {more} more" * (more > 0))
+        if self.is_taken:
+            return f"{self.key}: {self.saved} as saved, not {self.current} ({names})"
         return f"{self.key}: saved {self.saved}, now {self.current} ({names})"
 
 
@@ -82,7 +87,8 @@ def _plan_group(
     group, first = members[0].group, members[0]
     settings = arguments_of(first.optimizer) | {"lr", "initial_lr"}
     takes_saved = first.on_resume == "checkpoint"
-    for key in group:
+    added = {key for slot in members for key in saved.values[slot.name]}
+    for key in [*group, *sorted(added - group.keys() - settings)]:
         if key in _NOT_VALUES or key in RUNTIME:
             continue
         found = {
@@ -90,7 +96,7 @@ def _plan_group(
             for slot in members
             if key in saved.values[slot.name]
         }
-        if key in settings and key != "initial_lr":
+        if key in settings and key != "initial_lr" and key in group:
             _compare(key, group, members, saved, differences)
         if not found or (key in settings and not takes_saved):
             continue
@@ -102,7 +108,16 @@ def _plan_group(
                 f" ({listed}, ...): group them as they were, or use on_resume: config"
             )
             continue
-        updates.append(Update(group, key, _plain(values[0])))
+        value = _plain(values[0])
+        if key == "lr" and "initial_lr" not in group:
+            # No schedule is at work here yet, and the one to come starts from lr.
+            value = _plain(saved.values[first.name].get("initial_lr", value))
+        if key == "lr" and to_float(value) is None:
+            problems.append(
+                f"the saved lr of {first.name} is {shown(value)}, no number"
+            )
+            continue
+        updates.append(Update(group, key, value))
 
 
 def _compare(
@@ -123,7 +138,8 @@ def _compare(
         mark = (key, repr(old), repr(current))
         known = differences.get(mark)
         names = (*(known.names if known else ()), slot.name)
-        differences[mark] = Difference(key, _plain(old), _plain(current), names)
+        taken = slot.on_resume == "checkpoint"
+        differences[mark] = Difference(key, _plain(old), _plain(current), names, taken)
 
 
 def _equal(first: Any, second: Any) -> bool:

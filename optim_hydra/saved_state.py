@@ -73,6 +73,9 @@ def _not_a_state(why: str) -> StateError:
 def _of_groups(groups: Iterable[Any], state: Mapping[Any, Any]) -> SavedState:
     result = SavedState()
     for group in groups:
+        if not isinstance(group, Mapping):
+            why = f"one of its groups is of type {type(group).__name__}"
+            raise _not_a_state(why)
         keys = list(group.get("params", ()))
         names = list(group.get("param_names", ()))
         if len(names) != len(keys):
@@ -81,7 +84,11 @@ def _of_groups(groups: Iterable[Any], state: Mapping[Any, Any]) -> SavedState:
         values = {k: v for k, v in group.items() if k not in _NOT_VALUES}
         for key, name in zip(keys, names, strict=True):
             result.values[name] = values
-            result.state[name] = dict(state.get(key, {}))
+            own = state.get(key, {})
+            if not isinstance(own, Mapping):
+                why = f"the state of {name} is of type {type(own).__name__}"
+                raise _not_a_state(why)
+            result.state[name] = dict(own)
     return result
 
 
@@ -89,11 +96,11 @@ def _of_flat(saved: Mapping[str, Any], names: frozenset[str]) -> SavedState:
     result = SavedState()
     text = saved.get(IDENTITY)
     if isinstance(text, str):
-        result.identity = json.loads(text)
+        result.identity = _identity(text)
     known = names | result.identity.get("parameters", {}).keys()
     for entry, value in saved.items():
         kind, _, rest = entry.partition(".")
-        if kind not in ("state", "param_groups") or not rest:
+        if kind not in ("state", "param_groups") or "." not in rest:
             continue
         name, key = _split(rest, known)
         if kind == "state":
@@ -107,6 +114,21 @@ def _of_flat(saved: Mapping[str, Any], names: frozenset[str]) -> SavedState:
     for name in result.values:
         result.state.setdefault(name, {})
     return result
+
+
+def _identity(text: str) -> dict[str, Any]:
+    try:
+        identity: dict[str, Any] = json.loads(text)
+        right = identity["format"] == 1
+        for known in identity["parameters"].values():
+            right &= known.keys() >= {"class", "shape", "keys"}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        why = f"its entry {IDENTITY} can't be read: {error!r}"
+        raise _not_a_state(why) from error
+    if not right:
+        why = f"its entry {IDENTITY} is of another version"
+        raise _not_a_state(why)
+    return identity
 
 
 def _split(entry: str, names: frozenset[str]) -> tuple[str, str]:

@@ -96,17 +96,13 @@ class ScheduledLR(LRScheduler):
             ConfigError: The state holds no step, or differs; nothing is changed.
 
         """
+        self.check_state(state_dict)
         step = saved_step(state_dict)
         if vars(self.optimizer).get(RATES_TAKEN):
             self._take_in_groups()
             groups = self.optimizer.param_groups
             self.base_lrs = [group["initial_lr"] for group in groups]
-        own = self._identity()
-        changed = [
-            f"{key} {state_dict[key]} -> {own[key]}"
-            for key in own
-            if key in state_dict and state_dict[key] != own[key]
-        ]
+        changed = self._changed(state_dict)
         if changed:
             self._settle(changed, state_dict)
         # One that has not started or is done leaves the rate to whoever is in charge
@@ -122,13 +118,33 @@ class ScheduledLR(LRScheduler):
                 group["lr"] = lr
         self._last_lr = [_copied(group["lr"]) for group in self.optimizer.param_groups]
 
+    def check_state(self, state_dict: Mapping[str, Any]) -> None:
+        """Check what `load_state_dict` would refuse.
+
+        Raises:
+            ConfigError: It holds no step, or differs where `on_resume` is strict.
+
+        """
+        saved_step(state_dict)
+        changed = self._changed(state_dict)
+        if changed and vars(self.optimizer).get(POLICY) == "strict":
+            what = (
+                f"the saved schedule differs: {', '.join(changed)}; on_resume is strict"
+            )
+            raise ConfigError([Problem(what, "on_resume", ConfigError)])
+
+    def _changed(self, state_dict: Mapping[str, Any]) -> list[str]:
+        own = self._identity()
+        return [
+            f"{key} {state_dict[key]} -> {own[key]}"
+            for key in own
+            if key in state_dict and state_dict[key] != own[key]
+        ]
+
     def _settle(self, changed: list[str], state_dict: Mapping[str, Any]) -> None:
         """Do what `on_resume` says about a schedule with other numbers."""
         policy = vars(self.optimizer).get(POLICY, "config")
         text = f"the saved schedule differs: {', '.join(changed)}"
-        if policy == "strict":
-            what = f"{text}; on_resume is strict"
-            raise ConfigError([Problem(what, "on_resume", ConfigError)])
         if policy == "checkpoint" and "lr_warmup_steps" in state_dict:
             self.schedule = Schedule.of(state_dict)
             self.own = {

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +11,7 @@ from torch import Tensor
 from optim_hydra.declared import path_of
 from optim_hydra.errors import nearest
 from optim_hydra.saved_state import SavedState
-from optim_hydra.state_slots import Slot
+from optim_hydra.state_slots import Slot, arguments_of
 
 __all__ = ["Fit", "check_fit"]
 
@@ -65,27 +64,11 @@ def check_fit(
             fit.fresh.append(slot.name)
         else:
             missing.append(what)
-    _check_keys(slots, saved, problems)
     problems += missing[:_SHOWN]
     _and_more(missing, problems)
     if missing:
         problems.append("to start these without state: missing='fresh'")
     return fit
-
-
-def _check_keys(slots: Sequence[Slot], saved: SavedState, problems: list[str]) -> None:
-    """Note state that lacks what most parameters of its group have."""
-    by_group: dict[int, list[Slot]] = {}
-    for slot in slots:
-        if saved.state.get(slot.name):
-            by_group.setdefault(id(slot.group), []).append(slot)
-    for members in by_group.values():
-        counts = Counter(key for slot in members for key in saved.state[slot.name])
-        usual = {key for key, count in counts.items() if count > len(members) / 2}
-        for slot in members:
-            lost = sorted(usual - saved.state[slot.name].keys())
-            if lost:
-                problems.append(f"the saved state of {slot.name} lacks {lost[0]}")
 
 
 def _and_more(found: Sequence[str], problems: list[str]) -> None:
@@ -101,7 +84,17 @@ def _misfit(slot: Slot, saved: SavedState) -> str | None:
     if known is not None and known["class"] != path_of(type(slot.optimizer)):
         own = path_of(type(slot.optimizer))
         return f"{slot.name} was trained with {known['class']}, and now with {own}"
+    if known is None and _is_of_another_class(slot, saved.values[slot.name]):
+        own = path_of(type(slot.optimizer))
+        return f"{slot.name} was trained with another class than {own}"
     return None
+
+
+def _is_of_another_class(slot: Slot, values: Mapping[str, Any]) -> bool:
+    """Whether saved settings and those of the class are not of one kind."""
+    own = arguments_of(slot.optimizer) & slot.group.keys()
+    strange = values.keys() - slot.group.keys() - {"initial_lr"}
+    return bool(values) and bool(strange) and bool(own - values.keys())
 
 
 def _check_shapes(slot: Slot, saved: SavedState, problems: list[str]) -> None:
@@ -113,7 +106,9 @@ def _check_shapes(slot: Slot, saved: SavedState, problems: list[str]) -> None:
                 f"{slot.name} has the shape {tuple(shape)}, and the saved one"
                 f" {tuple(known['shape'])}"
             )
-        return
+        lost = sorted(set(known["keys"]) - saved.state[slot.name].keys())
+        if lost:
+            problems.append(f"the saved state of {slot.name} lacks {', '.join(lost)}")
     own = slot.state()
     for key, value in saved.state.get(slot.name, {}).items():
         expected = _shape_of(own[key]) if key in own else None

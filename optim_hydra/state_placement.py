@@ -16,7 +16,7 @@ def placed(value: Tensor, key: str, slot: Slot) -> Tensor:
 
     A counter stays on the CPU, unless the step reads it on the device.
     """
-    copy = value.detach().clone()
+    copy = _copy(value.detach())
     parameter, group = slot.parameter, slot.group
     if copy.ndim == 0:
         on_device = group.get("capturable") or group.get("fused")
@@ -25,6 +25,18 @@ def placed(value: Tensor, key: str, slot: Slot) -> Tensor:
     if distributed.is_available() and distributed.is_initialized():
         copy = _on_mesh(copy, parameter)
     return copy.to(parameter.device)
+
+
+def _copy(value: Tensor) -> Tensor:
+    """Copy a tensor; quantised ones can't be cloned, what they are made of can."""
+    flatten = getattr(value, "__tensor_flatten__", None)
+    if flatten is None or type(value).__name__ == "DTensor":
+        return value.clone()
+    names, context = flatten()
+    inner = {name: _copy(getattr(value, name)) for name in names}
+    unflatten: Any = type(value).__tensor_unflatten__  # type: ignore[attr-defined]
+    copied: Tensor = unflatten(inner, context, value.size(), value.stride())
+    return copied
 
 
 def _on_mesh(copy: Tensor, parameter: Tensor) -> Tensor:

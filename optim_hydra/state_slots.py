@@ -16,7 +16,16 @@ from torch.optim import Optimizer
 from optim_hydra.scheduled_lr import POLICY
 from optim_hydra.signature import signature_of
 
-__all__ = ["Slot", "arguments_of", "leaves", "set_policy", "slots_of"]
+__all__ = [
+    "Slot",
+    "arguments_of",
+    "leaves",
+    "place_of",
+    "set_policy",
+    "slots_of",
+]
+
+_PLACE = "_optim_hydra_place"
 
 
 @dataclass(frozen=True)
@@ -73,9 +82,15 @@ def leaves(
     ]
 
 
-def set_policy(optimizer: Optimizer, on_resume: str) -> None:
-    """Remember what the node says about resuming."""
+def set_policy(optimizer: Optimizer, on_resume: str, at: str) -> None:
+    """Remember what the node says about resuming, and where it stands."""
     vars(optimizer)[POLICY] = on_resume
+    vars(optimizer)[_PLACE] = at
+
+
+def place_of(optimizer: Optimizer) -> str:
+    """Return where the node stands that an optimizer was built from."""
+    return str(vars(optimizer).get(_PLACE, ""))
 
 
 def slots_of(optimizer: Optimizer) -> list[Slot]:
@@ -97,8 +112,9 @@ def _stores(
 ) -> list[tuple[str, MutableMapping[Tensor, Any]]]:
     stores: list[tuple[str, MutableMapping[Tensor, Any]]] = [(prefix, optimizer.state)]
     for name, value in vars(optimizer).items():
-        if isinstance(value, Optimizer) and value.state is not optimizer.state:
-            stores += _stores(value, f"{prefix}{name}.")
+        if isinstance(value, Optimizer):
+            inner = _stores(value, f"{prefix}{name}.")
+            stores += inner[value.state is optimizer.state :]
     return stores
 
 

@@ -25,9 +25,9 @@ def test_a_killed_run_goes_on_elsewhere_with_other_settings(
     lines = result.stdout.splitlines()
     assert "going on from checkpoints/step_8" in lines
     assert "restored the state of 15 parameters" in lines
-    (rate,) = [line for line in lines if line.startswith("  lr: ")]
+    rate, *_ = [line for line in lines if line.startswith("  lr: ")]
     assert rate.startswith("  lr: saved 0.001, now 0.0005 (token_embedding.weight,")
-    (decay,) = [line for line in lines if line.startswith("  weight_decay: ")]
+    decay, *_ = [line for line in lines if line.startswith("  weight_decay: ")]
     assert decay.startswith("  weight_decay: saved 0.01, now 0.0 (blocks.0.attention")
     assert lines[-1].startswith("loss ")
     assert lines[-1].endswith(" at step 12")
