@@ -16,8 +16,9 @@ from optim_hydra.wrapping import Wrapper
 
 __all__ = ["Caller"]
 
-# torch compares each new group with all earlier ones; below this it does not matter.
-_FEW = 32
+# torch compares each new group with the tensors of all earlier ones; below so many
+# comparisons it does not matter.
+_MANY = 20_000
 
 
 @dataclass(frozen=True)
@@ -107,26 +108,32 @@ def _identity(item: Any) -> int:
 
 
 def _call(cls: type[Optimizer], source: Any, kwargs: dict[str, Any]) -> Any:
-    grouped = isinstance(source, list) and bool(source) and isinstance(source[0], dict)
-    if not grouped or len(source) <= _FEW:
+    """Call a class; many groups are cut out of one, which torch need not compare."""
+    is_plain = cls.add_param_group is Optimizer.add_param_group
+    if not is_plain or not _has_much_to_compare(source):
         return cls(source, **kwargs)
-    if cls.add_param_group is not Optimizer.add_param_group:
-        return cls(source, **kwargs)
-    params = [item for group in source for item in group["params"]]
-    optimizer = cls(params, **kwargs)
-    holds_another = any(isinstance(v, Optimizer) for v in vars(optimizer).values())
-    if optimizer.state or holds_another:
-        return cls(source, **kwargs)  # what it has made depends on the groups' values
+    items = [item for group in source for item in group["params"]]
+    if len(set(map(_identity, items))) < len(items):
+        return cls(source, **kwargs)  # torch has a word to say about that
+    optimizer = cls(items, **kwargs)
     (one,) = optimizer.param_groups
-    common = {k: v for k, v in one.items() if k not in ("params", "param_names")}
-    optimizer.param_groups[:] = [_group_like(common, group) for group in source]
+    params, names = one.pop("params"), one.pop("param_names", None)
+    holds_another = any(isinstance(v, Optimizer) for v in vars(optimizer).values())
+    if optimizer.state or holds_another or one != optimizer.defaults:
+        return cls(source, **kwargs)  # what it has made depends on the groups' values
+    made, start = [], 0
+    for group in source:
+        place = slice(start, start + len(group["params"]))
+        made.append({**one, **group, "params": params[place]})
+        if names is not None:
+            made[-1]["param_names"] = names[place]
+        start = place.stop
+    optimizer.param_groups[:] = made
     return optimizer
 
 
-def _group_like(common: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
-    items = group["params"]
-    result = {**common, **group, "params": items}
-    if items and isinstance(items[0], tuple):
-        result["params"] = [parameter for _, parameter in items]
-        result["param_names"] = [name for name, _ in items]
-    return result
+def _has_much_to_compare(source: Any) -> bool:
+    if not (isinstance(source, list) and source and isinstance(source[0], dict)):
+        return False
+    num_tensors = sum(len(group["params"]) for group in source)
+    return len(source) * num_tensors > _MANY

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 from torch.optim import Optimizer
 
 from optim_hydra.declared import path_of
-from optim_hydra.errors import WrongObjectError
-from optim_hydra.saved_state import IDENTITY
+from optim_hydra.errors import Problem, WrongObjectError
+from optim_hydra.saved_state import IDENTITY, StateError
 from optim_hydra.state_slots import Slot, slots_of
 from optim_hydra.state_templates import state_templates
 
@@ -36,6 +37,7 @@ def optimizer_state_dict(
             `torch.distributed.checkpoint.load` to load into; saved, it counts as none.
 
     Raises:
+        StateError: Two parameters have one name.
         WrongObjectError: The argument is no optimizer.
 
     Example:
@@ -53,6 +55,11 @@ def optimizer_state_dict(
         raise WrongObjectError(msg)
     flat: dict[str, Any] = {}
     slots = slots_of(optimizer)
+    twice = [n for n, k in Counter(slot.name for slot in slots).items() if k > 1]
+    if twice:
+        what = f"two parameters are called {twice[0]}: build the optimizers by"
+        what += " build_optimizers, which puts the module's name before them"
+        raise StateError([Problem(what, "", StateError)])
     for slot in slots:
         for key, value in slot.state().items():
             flat[f"state.{slot.name}.{key}"] = value

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from optim_hydra.errors import OptimHydraWarning, Problem, WrongObjectError
 from optim_hydra.resume_values import Difference, plan_values
-from optim_hydra.saved_state import SavedState, StateError, read_saved
+from optim_hydra.saved_state import SavedState, StateError, part_of, read_saved
 from optim_hydra.scheduled_lr import RATES_TAKEN
 from optim_hydra.state_checks import check_fit
 from optim_hydra.state_placement import placed
@@ -107,6 +107,7 @@ def load_optimizer_state_dict(
     if state.by_order:
         state = _by_order(slots, state, problems)
         _raise_if(problems, optimizer)
+    state = part_of(state, {slot.name for slot in slots}, place_of(optimizer))
     frozen = frozen_names(optimizer)
     fit = check_fit(slots, state, frozen, problems, allow_missing=missing == "fresh")
     known = [slot for slot in slots if slot.name not in set(fit.fresh)]
@@ -129,7 +130,7 @@ def load_optimizer_state_dict(
     num = sum(1 for _, values in new if values)
     fresh = fit.fresh + [slot.name for slot, values in new if num and not values]
     report = ResumeReport(num, differences, fresh, fit.dropped)
-    level = logging.WARNING if differences or fit.fresh or fit.dropped else logging.INFO
+    level = logging.WARNING if differences or fresh or fit.dropped else logging.INFO
     log.log(level, "%s", report)
     return report
 

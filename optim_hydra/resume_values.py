@@ -17,6 +17,8 @@ __all__ = ["Difference", "Update", "plan_values"]
 # They say how the step is computed here, not what it is.
 RUNTIME = ("fused", "foreach", "capturable", "differentiable")
 _NOT_VALUES = ("params", "param_names", "name")
+# Options for which a class keeps more state.
+_NEED_STATE = ("amsgrad", "centered")
 _SHOWN = 3
 
 
@@ -97,7 +99,7 @@ def _plan_group(
             if key in saved.values[slot.name]
         }
         if key in settings and key != "initial_lr" and key in group:
-            _compare(key, group, members, saved, differences)
+            _compare(key, members, saved, differences, problems)
         if not found or (key in settings and not takes_saved):
             continue
         values = list(found.values())
@@ -112,21 +114,21 @@ def _plan_group(
         if key == "lr" and "initial_lr" not in group:
             # No schedule is at work here yet, and the one to come starts from lr.
             value = _plain(saved.values[first.name].get("initial_lr", value))
-        if key == "lr" and to_float(value) is None:
-            problems.append(
-                f"the saved lr of {first.name} is {shown(value)}, no number"
-            )
+        if key in settings and not _is_like(value, group.get(key)):
+            what = f"the saved {key} of {first.name} is {shown(value)}, unlike"
+            problems.append(f"{what} {shown(_plain(group.get(key)))}")
             continue
         updates.append(Update(group, key, value))
 
 
 def _compare(
     key: str,
-    group: dict[str, Any],
     members: list[Slot],
     saved: SavedState,
     differences: dict[tuple[str, str, str], Difference],
+    problems: list[str],
 ) -> None:
+    group = members[0].group
     current = group.get("initial_lr", group["lr"]) if key == "lr" else group[key]
     for slot in members:
         values = saved.values[slot.name]
@@ -138,8 +140,20 @@ def _compare(
         mark = (key, repr(old), repr(current))
         known = differences.get(mark)
         names = (*(known.names if known else ()), slot.name)
+        if key in _NEED_STATE and current and not old and slot.on_resume == "config":
+            what = f"{key} is on and was off when the state of {slot.name} was saved"
+            problems.append(f"{what}: what it needs is missing")
         taken = slot.on_resume == "checkpoint"
         differences[mark] = Difference(key, _plain(old), _plain(current), names, taken)
+
+
+def _is_like(value: Any, current: Any) -> bool:
+    """Whether a saved setting is of the kind of this run's."""
+    if isinstance(current, (list, tuple)):
+        return isinstance(value, (list, tuple)) and len(value) == len(current)
+    if isinstance(current, (int, float, Tensor)) and not isinstance(current, bool):
+        return to_float(value) is not None and not isinstance(value, str)
+    return True
 
 
 def _equal(first: Any, second: Any) -> bool:

@@ -9,13 +9,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from optim_hydra.errors import ConfigError, Problem
 
-__all__ = ["IDENTITY", "SavedState", "StateError", "read_saved"]
+__all__ = ["IDENTITY", "SavedState", "StateError", "part_of", "read_saved"]
 
 IDENTITY = "optim_hydra"
 _NOT_VALUES = ("params", "param_names", "name")
@@ -61,6 +61,32 @@ def read_saved(saved: Any, names: Iterable[str]) -> SavedState:
     raise _not_a_state(why)
 
 
+def part_of(saved: SavedState, names: Collection[str], at: str) -> SavedState:
+    """Return what a container saved of one of its modules, under that one's own names.
+
+    The module is told by the node's place, or is the only one that fits; anything else
+    is returned as it is.
+    """
+    if not names or any(name in saved.values for name in names):
+        return saved
+    some = next(iter(names))
+    starts = [n.removesuffix(some) for n in saved.values if n.endswith(f".{some}")]
+    fitting = [s for s in starts if all(f"{s}{name}" in saved.values for name in names)]
+    own = f"{at.removesuffix('.optim')}."
+    if len(fitting) != 1 and own not in fitting:
+        return saved
+    start = own if own in fitting else fitting[0]
+
+    def cut(mapping: dict[str, Any]) -> dict[str, Any]:
+        inside = {k: v for k, v in mapping.items() if k.startswith(start)}
+        return {key.removeprefix(start): value for key, value in inside.items()}
+
+    identity = dict(saved.identity)
+    if "parameters" in identity:
+        identity["parameters"] = cut(identity["parameters"])
+    return SavedState(cut(saved.state), cut(saved.values), identity)
+
+
 def _not_a_state(why: str) -> StateError:
     what = (
         f"this is no saved optimizer state ({why}): give what"
@@ -76,8 +102,8 @@ def _of_groups(groups: Iterable[Any], state: Mapping[Any, Any]) -> SavedState:
         if not isinstance(group, Mapping):
             why = f"one of its groups is of type {type(group).__name__}"
             raise _not_a_state(why)
-        keys = list(group.get("params", ()))
-        names = list(group.get("param_names", ()))
+        keys = _listed(group.get("params", ()))
+        names = _listed(group.get("param_names", ()))
         if len(names) != len(keys):
             names = list(map(str, keys))
             result.by_order |= any(isinstance(key, int) for key in keys)
@@ -100,8 +126,11 @@ def _of_flat(saved: Mapping[str, Any], names: frozenset[str]) -> SavedState:
     known = names | result.identity.get("parameters", {}).keys()
     for entry, value in saved.items():
         kind, _, rest = entry.partition(".")
-        if kind not in ("state", "param_groups") or "." not in rest:
+        if kind not in ("state", "param_groups"):
             continue
+        if "." not in rest.strip("."):
+            why = f"its entry {entry!r} names no parameter and key"
+            raise _not_a_state(why)
         name, key = _split(rest, known)
         if kind == "state":
             if not result.identity.get("is_trained", True):
@@ -109,11 +138,20 @@ def _of_flat(saved: Mapping[str, Any], names: frozenset[str]) -> SavedState:
             result.state.setdefault(name, {})[key] = value
         elif key not in _NOT_VALUES:
             result.values.setdefault(name, {})[key] = value
-    for name in result.identity.get("parameters", result.state):
+    for name in [*result.identity.get("parameters", ()), *result.state]:
         result.values.setdefault(name, {})
     for name in result.values:
         result.state.setdefault(name, {})
     return result
+
+
+def _listed(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple)) and not any(
+        not isinstance(item, (int, str)) for item in value
+    ):
+        return list(value)
+    why = f"a group has {type(value).__name__} where a list of names or numbers is due"
+    raise _not_a_state(why)
 
 
 def _identity(text: str) -> dict[str, Any]:

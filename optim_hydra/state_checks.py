@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from optim_hydra.declared import path_of
-from optim_hydra.errors import nearest
+from optim_hydra.errors import closest
 from optim_hydra.saved_state import SavedState
 from optim_hydra.state_slots import Slot, arguments_of
 
@@ -52,7 +52,9 @@ def check_fit(
     fit.dropped = [name for name in unknown if name in frozen]
     unknown = [name for name in unknown if name not in frozen]
     for name in unknown[:_SHOWN]:
-        near = nearest(name, names)
+        # Another module's parameter of the same name is no typing error.
+        alike = [n for n in closest(name, names) if _may_be_meant(n, name)]
+        near = f": did you mean {', '.join(alike)}?" if alike else ""
         problems.append(f"the saved state has {name}, the optimizer has not{near}")
     _and_more(unknown, problems)
     missing = []
@@ -69,6 +71,11 @@ def check_fit(
     if missing:
         problems.append("to start these without state: missing='fresh'")
     return fit
+
+
+def _may_be_meant(known: str, unknown: str) -> bool:
+    first, last = known.split(".", maxsplit=1)[0], unknown.split(".", maxsplit=1)[0]
+    return first == last or "." not in known or "." not in unknown
 
 
 def _and_more(found: Sequence[str], problems: list[str]) -> None:
@@ -106,6 +113,7 @@ def _check_shapes(slot: Slot, saved: SavedState, problems: list[str]) -> None:
                 f"{slot.name} has the shape {tuple(shape)}, and the saved one"
                 f" {tuple(known['shape'])}"
             )
+            return
         lost = sorted(set(known["keys"]) - saved.state[slot.name].keys())
         if lost:
             problems.append(f"the saved state of {slot.name} lacks {', '.join(lost)}")
@@ -120,11 +128,12 @@ def _check_shapes(slot: Slot, saved: SavedState, problems: list[str]) -> None:
                 f"{key} of {slot.name} was saved with the shape {tuple(found)}, where"
                 f" {tuple(expected)} is due"
             )
+            return
 
 
 # State that has its parameter's shape in every class that calls it so.
 _LIKE_PARAMETER = frozenset(
-    {"exp_avg", "max_exp_avg_sq", "momentum_buffer", "square_avg", "z"}
+    {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer", "square_avg", "z"}
 )
 
 

@@ -103,7 +103,7 @@ def test_B74_kin_parameters_that_start_without_state_are_listed(
     )
     assert report.num_restored == 2
     assert report.fresh == ["unused.weight", "unused.bias"]
-    assert "started 2 without state" in caplog.text
+    assert "started unused.weight, unused.bias without state" in caplog.text
 
 
 @pytest.mark.parametrize("form", ["nested", "flattened"])
@@ -165,7 +165,7 @@ def test_B75_the_state_of_frozen_parameters_is_left_out_and_listed(
     assert report.dropped == ["0.weight", "0.bias"]
     assert kept_for(resumed) == {name: kept_for(first)[name] for name in HEAD}
     (message,) = caplog.messages
-    assert "left 2 out that are frozen now" in message
+    assert "left 0.weight, 0.bias out, frozen now" in message
     assert "0.weight" in message
     before = bits_of(resumed)
     load_optimizer_state_dict(resumed, saved)

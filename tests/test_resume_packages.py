@@ -133,15 +133,3 @@ def test_a_class_that_was_saved_in_eval_mode_goes_on(
 ) -> None:
     (module, _), (twin, _) = in_eval_mode(of("schedulefree", optimizer), tmp_path)
     assert bits(list(twin.parameters())) == bits(list(module.parameters()))
-
-
-def test_a_wrapper_that_was_saved_in_eval_mode_goes_on(tmp_path: Path) -> None:
-    config = wrapping("ScheduleFreeWrapper", "optimizer", "SGD")
-    (module, _), (twin, _) = in_eval_mode(config, tmp_path)
-    assert bits(list(twin.parameters())) == bits(list(module.parameters()))
-
-
-def test_state_that_belongs_to_no_parameter_is_not_lost(tmp_path: Path) -> None:
-    config = of(PYTORCH_OPTIMIZER, "MADGRAD")  # counts in `state["k"]`
-    resumed = assert_resumes(layers, config, tmp_path)
-    assert int(resumed.state["k"]) == 6  # type: ignore[index]
