@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from optim_hydra.checkpoint import optimizer_state_dict
 from optim_hydra.container_checks import (
     check_closure,
     check_new_group,
     check_optimizers,
-    check_saved,
-    check_schedules,
-    common_defaults,
     works_with_closures,
 )
-from optim_hydra.errors import WrongObjectError, nearest
+from optim_hydra.container_state import container_state, load_container_state
+from optim_hydra.errors import WrongObjectError
 from optim_hydra.hooked_step import hooked
-from optim_hydra.inner_state import InnerState
+from optim_hydra.inner_optimizers import InnerOptimizers
 from optim_hydra.model_parts import build_parts
-from optim_hydra.resume import load_optimizer_state_dict
 from optim_hydra.watch import look_before
 
 __all__ = ["OptimizersContainer"]
 
 T = TypeVar("T", bound=Optimizer)
-_STATE = (
-    "_named",
-    "_extends",
-    "_is_prefixed",
-    "_order",
-    "lr_schedulers",
-    "defaults",
-)
 
 
-class OptimizersContainer(Optimizer, Generic[T]):
+class OptimizersContainer(InnerOptimizers[T]):
     """Hold several optimizers, and be one for whoever takes a torch optimizer.
 
     `param_groups` and `state` are live views of the inner optimizers', hooks fire
@@ -55,13 +43,6 @@ class OptimizersContainer(Optimizer, Generic[T]):
         (2, [0.1, 0.1])
 
     """
-
-    _named: dict[str, T]
-    _extends: str | None
-    _is_prefixed: bool
-    _order: list[tuple[str, int]]
-    lr_schedulers: dict[str, LRScheduler]
-    """Name -> the schedule that each step advances."""
 
     def __init__(
         self,
@@ -82,7 +63,7 @@ class OptimizersContainer(Optimizer, Generic[T]):
             WrongObjectError: An argument is of the wrong kind.
 
         """
-        self._hold(build_parts(model_parts, optimizer_cls, optimizer_kwargs or {}))
+        self.hold(build_parts(model_parts, optimizer_cls, optimizer_kwargs or {}))
 
     @classmethod
     def of(
@@ -104,105 +85,17 @@ class OptimizersContainer(Optimizer, Generic[T]):
         """
         check_optimizers(optimizers)
         container = cls.__new__(cls)
-        container._hold(optimizers)
+        container.hold(optimizers)
         container._extends = extends
         container._is_prefixed = prefixed
         container.lr_schedulers = dict(lr_schedulers or {})
         return container
-
-    def _hold(self, optimizers: Mapping[str, T]) -> None:
-        state: dict[str, Any] = {
-            "_named": dict(optimizers),
-            "_extends": None,
-            "_is_prefixed": False,
-            "_order": [],
-            "lr_schedulers": {},
-            "defaults": common_defaults(optimizers.values()),
-        }
-        self.__setstate__(state)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take over the inner optimizers, and make torch's hooks ready."""
-        self._is_stepping = False
-        super().__setstate__(state)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the inner optimizers; hooks stay behind, as torch does it."""
-        names = (
-            "_named",
-            "_extends",
-            "_is_prefixed",
-            "_order",
-            "lr_schedulers",
-            "defaults",
-        )
-        return {name: self.__dict__[name] for name in names}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Let the hooks fire once where a subclass's `step` calls this one's."""
         super().__init_subclass__(**kwargs)
         if not hasattr(cls.step, "hooked"):
             cls.step = hooked(cls.step)  # type: ignore[method-assign]
-
-    @property
-    def optimizers(self) -> list[T]:
-        """The inner optimizers, in the order of their steps."""
-        return list(self._named.values())
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the inner optimizers."""
-        return list(self._named)
-
-    @property
-    def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
-        """The groups of all inner optimizers, the very dicts that they hold."""
-        held = {name: inner.param_groups for name, inner in self._named.items()}
-        return [held[name][index] for name, index in self.group_order()]
-
-    def group_order(self) -> list[tuple[str, int]]:
-        """Return whose group, and which of its groups, stands at each position.
-
-        Groups that are added later come last, so that those before stay where they
-        are: schedulers go by position.
-        """
-        now = [
-            (name, index)
-            for name, inner in self._named.items()
-            for index in range(len(inner.param_groups))
-        ]
-        if len(now) != len(self._order):
-            kept = [place for place in self._order if place in now]
-            self._order = kept + [place for place in now if place not in kept]
-        return self._order
-
-    @property
-    def state(self) -> InnerState:  # type: ignore[override]
-        """The state of all inner optimizers."""
-        return InnerState(self.optimizers)
-
-    def __iter__(self) -> Iterator[T]:
-        """Iterate over the inner optimizers."""
-        return iter(self._named.values())
-
-    def __len__(self) -> int:
-        """Count the inner optimizers."""
-        return len(self._named)
-
-    def __getitem__(self, name: str) -> T:
-        """Return an inner optimizer by its name.
-
-        Raises:
-            WrongObjectError: There is none of that name.
-
-        """
-        if name not in self._named:
-            there = f" (there are {', '.join(self._named)})"
-            msg = (
-                f"no optimizer {name!r} in here{nearest(str(name), self._named)}{there}"
-            )
-            raise WrongObjectError(msg)
-        return self._named[name]
 
     @hooked
     def step(self, closure: Callable[[], float] | None = None) -> float | None:
@@ -262,43 +155,19 @@ class OptimizersContainer(Optimizer, Generic[T]):
         Names of modules that were named (`build_optimizers`) stand before those of
         their parameters.
         """
-        flat = optimizer_state_dict(self, templates=True)
-        for name, scheduler in self.lr_schedulers.items():
-            for key, value in scheduler.state_dict().items():
-                flat[f"lr_schedulers.{name}.{key}"] = value
-        return flat
+        return container_state(self, self.lr_schedulers)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore what `state_dict` returned, matched by name and never by order.
 
-        Values of groups (lr, weight decay) stay those of this run; a schedule goes on
-        at its saved step.
+        Each node's `on_resume` says whose lr, weight decay and schedule hold; a
+        schedule goes on at its saved step.
 
         Raises:
             StateError: The saved state does not fit; nothing is changed.
 
         """
-        check_saved(state_dict)
-        schedules: dict[str, dict[str, Any]] = {name: {} for name in self.lr_schedulers}
-        for entry, value in state_dict.items():
-            kind, _, rest = entry.partition(".")
-            name, _, key = rest.rpartition(".")
-            if kind == "lr_schedulers" and name in schedules:
-                schedules[name][key] = value
-        check_schedules(schedules)
-        for name, own in schedules.items():
-            check = getattr(self.lr_schedulers[name], "check_state", None)
-            if own and check is not None:
-                check(own)
-        load_optimizer_state_dict(self, state_dict)
-        for name, own in schedules.items():
-            if own:
-                self.lr_schedulers[name].load_state_dict(own)
-
-    def prefixed(self) -> list[tuple[str, Optimizer]]:
-        """Return the inner optimizers, each after what stands before its names."""
-        start = "{}." if self._is_prefixed else ""
-        return [(start.format(name), inner) for name, inner in self._named.items()]
+        load_container_state(self, self.lr_schedulers, state_dict)
 
     def train(self) -> None:
         """Put the classes that have modes (schedule-free ones) into train mode."""
@@ -313,8 +182,3 @@ class OptimizersContainer(Optimizer, Generic[T]):
             switch = getattr(inner, mode, None)
             if callable(switch):
                 switch()
-
-    def __repr__(self) -> str:
-        """Show the inner optimizers."""
-        inner = ", ".join(f"{k}: {type(v).__name__}" for k, v in self._named.items())
-        return f"{type(self).__name__}({inner})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,20 +10,15 @@ from torch.optim import Optimizer
 
 from optim_hydra.errors import ConfigError, Problem, WrongObjectError
 from optim_hydra.needs import need_of
-from optim_hydra.saved_state import StateError
-from optim_hydra.scheduled_lr import saved_step
 
 __all__ = [
     "check_closure",
     "check_new_group",
     "check_optimizers",
-    "check_saved",
-    "check_schedules",
     "common_defaults",
+    "group_order",
     "works_with_closures",
 ]
-
-log = logging.getLogger(__name__)
 
 
 def works_with_closures(optimizer: Optimizer) -> bool:
@@ -86,33 +80,16 @@ def check_optimizers(named: Any) -> None:
         raise WrongObjectError(msg)
 
 
-def check_saved(saved: object) -> None:
-    """Refuse what is no saved state at all.
-
-    Raises:
-        StateError: It is no mapping.
-
-    """
-    if not isinstance(saved, Mapping):
-        what = f"the saved state is of type {type(saved).__name__}, not a mapping"
-        raise StateError([Problem(what, "", StateError)])
-
-
-def check_schedules(saved: Mapping[str, Mapping[str, Any]]) -> None:
-    """Check the saved schedules of all modules before any is loaded.
-
-    Raises:
-        StateError: Some modules have one and others have none.
-        ConfigError: One holds no step.
-
-    """
-    found = [name for name, own in saved.items() if own]
-    lost = [name for name, own in saved.items() if not own]
-    if found and lost:
-        what = f"the saved state has no schedule for {', '.join(lost)}"
-        raise StateError([Problem(what, "", StateError)])
-    if lost:
-        text = "the saved state has no schedules: %s start at step 0"
-        log.warning(text, ", ".join(lost))
-    for name in found:
-        saved_step(saved[name])
+def group_order(
+    named: Mapping[str, Optimizer], known: list[tuple[str, int]]
+) -> list[tuple[str, int]]:
+    """List whose group, and which of its groups, stands where: new ones come last."""
+    now = [
+        (name, index)
+        for name, inner in named.items()
+        for index in range(len(inner.param_groups))
+    ]
+    if len(now) == len(known):
+        return known
+    kept = [place for place in known if place in now]
+    return kept + [place for place in now if place not in kept]

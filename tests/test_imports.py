@@ -31,6 +31,7 @@ LAYERS = [
     {"planning"},
     {"survey", "structure", "inner_state", "state_slots", "saved_state", "hooked_step"},
     {"container_checks"},
+    {"inner_optimizers"},
     {"parameters", "roles", "matching"},
     {"unmatched"},
     {
@@ -47,7 +48,7 @@ LAYERS = [
     {"group_records", "parameter_checks", "calls"},
     {"construct"},
     {"assembly", "lr_scheduler"},
-    {"model_parts"},
+    {"model_parts", "container_state"},
     {"container", "report"},
     {"prepared"},
     {"builder"},
