@@ -99,6 +99,6 @@ def test_B43_kin_contradictions_are_refused_with_their_full_key(
 ) -> None:
     config = compose("actor.optim.param_groups.0.lr_mult=0.5", yaml=OVERLAP)
     assert str(refused(three_layers(), config.actor.optim)) == (
-        "lr and lr_mult exclude each other: keep one"
+        "lr and lr_mult exclude each other: keep one (null takes the other away)"
         " @ actor.optim.param_groups[0].lr_mult"
     )
