@@ -1,0 +1,74 @@
+"""A container is saved and loaded by torch.distributed.checkpoint as it is."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed.checkpoint as dcp
+from torch import nn
+
+from optim_hydra import OptimizersContainer, build_optimizers
+
+CONFIG = {
+    "actor": {
+        "optim": {
+            "lr": 1e-3,
+            "lr_scheduler_type": "cosine",
+            "total_training_steps": 100,
+            "param_groups": [{"pattern": "0.weight", "optimizer": "Muon"}],
+        }
+    },
+    "critic": {"optim": {"lr": 1e-2}},
+}
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:torch.distributed is disabled, unavailable or uninitialized:UserWarning"
+)
+
+
+def modules() -> dict[str, nn.Module]:
+    torch.manual_seed(0)
+    actor = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
+    return {"actor": actor, "critic": nn.Linear(4, 2)}
+
+
+def step(parts: dict[str, nn.Module], container: OptimizersContainer) -> None:
+    container.zero_grad()
+    for part in parts.values():
+        part(torch.ones(3, 4)).square().sum().backward()
+    container.step()
+
+
+def test_an_untrained_container_is_loaded_and_goes_on_bit_for_bit(
+    tmp_path: Path,
+) -> None:
+    parts = modules()
+    container = build_optimizers(parts, CONFIG)
+    for _ in range(3):
+        step(parts, container)
+    dcp.save({"optimizer": container}, checkpoint_id=tmp_path)
+
+    twins = copy.deepcopy(parts)
+    resumed = build_optimizers(twins, CONFIG)
+    before = [p.clone() for part in twins.values() for p in part.parameters()]
+    dcp.load({"optimizer": resumed}, checkpoint_id=tmp_path)
+    after = [p for part in twins.values() for p in part.parameters()]
+    assert all(map(torch.equal, before, after))
+    for _ in range(2):
+        step(parts, container)
+        step(twins, resumed)
+    ours = [p for part in parts.values() for p in part.parameters()]
+    assert all(map(torch.equal, ours, after))
+    assert [g["lr"] for g in resumed.param_groups] == [
+        g["lr"] for g in container.param_groups
+    ]
+
+
+def test_what_an_untrained_container_saves_counts_as_no_state() -> None:
+    saved = build_optimizers(modules(), CONFIG).state_dict()
+    assert any(key.startswith("state.") for key in saved)
+    resumed = build_optimizers(modules(), CONFIG)
+    resumed.load_state_dict(saved)
+    assert len(resumed.state) == 0
