@@ -110,7 +110,8 @@ def load_optimizer_state_dict(
     state = part_of(state, {slot.name for slot in slots}, place_of(optimizer))
     frozen = frozen_names(optimizer)
     fit = check_fit(slots, state, frozen, problems, allow_missing=missing == "fresh")
-    known = [slot for slot in slots if slot.name not in set(fit.fresh)]
+    afresh = frozenset(fit.fresh)
+    known = [slot for slot in slots if slot.name not in afresh]
     updates, differences = plan_values(known, state, problems)
     strict = {slot.name for slot in slots if slot.on_resume == "strict"}
     problems += [str(d) for d in differences if strict & set(d.names)]
@@ -119,7 +120,7 @@ def load_optimizer_state_dict(
     for slot, values in new:
         slot.set_state(values)
     for slot in slots:
-        if slot.name in fit.fresh:
+        if slot.name in afresh:
             slot.set_state({})
     for update in updates:
         update.apply()

@@ -29,7 +29,7 @@ class Difference:
     key: str
     saved: Any
     current: Any
-    names: tuple[str, ...]
+    names: list[str]
     """Parameters that it holds for."""
     is_taken: bool = False
     """Whether the saved value is used."""
@@ -138,13 +138,13 @@ def _compare(
         if _equal(old, current):
             continue
         mark = (key, repr(old), repr(current))
-        known = differences.get(mark)
-        names = (*(known.names if known else ()), slot.name)
         if key in _NEED_STATE and current and not old and slot.on_resume == "config":
             what = f"{key} is on and was off when the state of {slot.name} was saved"
             problems.append(f"{what}: what it needs is missing")
-        taken = slot.on_resume == "checkpoint"
-        differences[mark] = Difference(key, _plain(old), _plain(current), names, taken)
+        if mark not in differences:
+            taken = slot.on_resume == "checkpoint"
+            differences[mark] = Difference(key, _plain(old), _plain(current), [], taken)
+        differences[mark].names.append(slot.name)
 
 
 def _is_like(value: Any, current: Any) -> bool:
