@@ -48,15 +48,7 @@ class InnerOptimizers(Optimizer, Generic[T]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the inner optimizers; hooks stay behind, as torch does it."""
-        names = (
-            "_named",
-            "_extends",
-            "_is_prefixed",
-            "_order",
-            "lr_schedulers",
-            "defaults",
-        )
-        return {name: self.__dict__[name] for name in names}
+        return {name: self.__dict__[name] for name in _STATE}
 
     @property
     def optimizers(self) -> list[T]:

@@ -64,7 +64,8 @@ def load_optimizer_state_dict(
     Groups may have been regrouped. Settings (lr, betas, weight decay) follow
     `on_resume`, counters that a class keeps in its groups are always restored, and
     `fused`, `foreach`, `capturable` always stay this run's. Every difference is
-    reported.
+    reported. Schedules that a container advances are restored by the container's own
+    `load_state_dict`, with its state.
 
     Args:
         optimizer: What `build_optimizer` or `build_optimizers` returned.

@@ -8,6 +8,7 @@ gradients; the optimizer itself and its parameters are not touched.
 from __future__ import annotations
 
 import copy
+import logging
 from typing import Any
 
 import torch
@@ -17,12 +18,14 @@ from optim_hydra.state_slots import leaves, slots_of
 
 __all__ = ["state_templates"]
 
+log = logging.getLogger(__name__)
+
 
 def state_templates(optimizer: Optimizer) -> dict[str, dict[str, Any]]:
     """Return name -> key -> a value of the right kind and shape, for every parameter.
 
     It takes the memory of the parameters and their state once more while it runs.
-    Nothing is returned for a class whose step fails on zero gradients.
+    There is none for a class whose step fails on zero gradients; the log names it.
     """
     found: dict[str, dict[str, Any]] = {}
     for prefix, leaf, _ in leaves(optimizer):
@@ -43,6 +46,11 @@ def _stepped(optimizer: Optimizer) -> Optimizer | None:
         if callable(getattr(shadow, "train", None)):
             shadow.train()  # type: ignore[attr-defined]
         shadow.step(lambda: torch.zeros(()))  # type: ignore[arg-type, return-value]
-    except Exception:  # noqa: BLE001 - whatever the class raises, it has no template
+    except Exception as error:  # noqa: BLE001 - foreign code runs here
+        text = (
+            "%s has no state to load into, since its step fails on zero gradients (%s):"
+            " torch.distributed.checkpoint restores nothing of it before its first step"
+        )
+        log.warning(text, type(optimizer).__name__, error)
         return None
     return shadow

@@ -10,7 +10,12 @@ import torch
 import torch.distributed.checkpoint as dcp
 from torch import nn
 
-from optim_hydra import OptimizersContainer, build_optimizers
+from optim_hydra import (
+    OptimizersContainer,
+    build_optimizer,
+    build_optimizers,
+    optimizer_state_dict,
+)
 
 CONFIG = {
     "actor": {
@@ -63,6 +68,21 @@ def test_an_untrained_container_is_loaded_and_goes_on_bit_for_bit(
     assert all(map(torch.equal, ours, after))
     assert [g["lr"] for g in resumed.param_groups] == [
         g["lr"] for g in container.param_groups
+    ]
+
+
+def test_a_class_without_a_template_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    table = nn.Embedding(3, 2, sparse=True)
+    config = {"optimizer": "SparseAdam"}
+    optimizer = build_optimizer(table, config, provides=["sparse_gradients"])
+    saved = optimizer_state_dict(optimizer, templates=True)
+    assert not any(key.startswith("state.") for key in saved)
+    assert caplog.messages == [
+        "SparseAdam has no state to load into, since its step fails on zero gradients"
+        " (SparseAdam does not support dense gradients, please consider Adam instead):"
+        " torch.distributed.checkpoint restores nothing of it before its first step"
     ]
 
 
