@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from optim_hydra.checkpoint import optimizer_state_dict as optimizer_state_dict
     from optim_hydra.clipping import grad_norm as grad_norm
     from optim_hydra.container import OptimizersContainer as OptimizersContainer
+    from optim_hydra.export import (
+        export_optimizer_state_dict as export_optimizer_state_dict,
+    )
     from optim_hydra.factory import build as build
     from optim_hydra.lr_scheduler import build_lr_scheduler as build_lr_scheduler
     from optim_hydra.parts import build_optimizers as build_optimizers
@@ -52,6 +55,7 @@ __all__ = [
     "build_optimizer",
     "build_optimizers",
     "compose",
+    "export_optimizer_state_dict",
     "grad_norm",
     "load_optimizer_state_dict",
     "main",
@@ -72,6 +76,7 @@ _LAZY = {
     "build_lr_scheduler": "lr_scheduler",
     "build_optimizer": "builder",
     "build_optimizers": "parts",
+    "export_optimizer_state_dict": "export",
     "grad_norm": "clipping",
     "load_optimizer_state_dict": "resume",
     "optimizer_state_dict": "checkpoint",

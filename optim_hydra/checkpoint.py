@@ -6,13 +6,17 @@ import json
 from collections import Counter
 from typing import Any
 
+from torch import Tensor
 from torch.optim import Optimizer
 
 from optim_hydra.declared import path_of
 from optim_hydra.errors import Problem, WrongObjectError
+from optim_hydra.saved_schedules import schedule_entries
 from optim_hydra.saved_state import IDENTITY, StateError
+from optim_hydra.saved_values import plain_enum, warn_of_objects
+from optim_hydra.shared_state import shared_state
 from optim_hydra.state_slots import Slot, slots_of
-from optim_hydra.state_templates import state_templates
+from optim_hydra.state_templates import Templates, state_templates
 
 __all__ = ["optimizer_state_dict"]
 
@@ -28,8 +32,10 @@ def optimizer_state_dict(
     distributed form and torchtitan have it, so that any grouping and any number of
     processes can read it; `optim_hydra` has the class and the shape of each parameter,
     as JSON. Names of modules that were named stand before those of their parameters.
-    No step is taken. It loads with `torch.load(weights_only=True)`. The tensors are
-    those of the optimizer.
+    `shared.{class}.{key}` has what belongs to no parameter, and
+    `lr_schedulers.{name}.{key}` the schedules that a container advances.
+    No step is taken. It loads with `torch.load(weights_only=True)`; the log names what
+    a class keeps in objects of its own. The tensors are those of the optimizer.
 
     Args:
         optimizer: What `build_optimizer` or `build_optimizers` returned.
@@ -53,34 +59,42 @@ def optimizer_state_dict(
     if not isinstance(given, Optimizer):
         msg = f"the argument is of type {type(given).__name__}, not an optimizer"
         raise WrongObjectError(msg)
-    flat: dict[str, Any] = {}
     slots = slots_of(optimizer)
     twice = [n for n, k in Counter(slot.name for slot in slots).items() if k > 1]
     if twice:
         what = f"two parameters are called {twice[0]}: build the optimizers by"
         what += " build_optimizers, which puts the module's name before them"
         raise StateError([Problem(what, "", StateError)])
+    own = {slot.name: slot.state() for slot in slots}
+    own_shared = shared_state(optimizer)
+    made = state_templates(optimizer) if templates else Templates()
+    state, shared = own | made.state, made.shared | own_shared
+    flat: dict[str, Any] = {}
     for slot in slots:
-        for key, value in slot.state().items():
+        for key, value in state[slot.name].items():
             flat[f"state.{slot.name}.{key}"] = value
         for key, value in slot.group.items():
             if key not in _NOT_VALUES:
-                flat[f"param_groups.{slot.name}.{key}"] = value
-    is_trained = any(key.startswith("state.") for key in flat)
-    if templates and not is_trained:
-        for name, state in state_templates(optimizer).items():
-            flat.update({f"state.{name}.{key}": value for key, value in state.items()})
-    flat[IDENTITY] = _identity(slots, is_trained=is_trained)
+                flat[f"param_groups.{slot.name}.{key}"] = plain_enum(value)
+    flat |= {f"shared.{key}": value for key, value in shared.items()}
+    flat |= schedule_entries(optimizer)
+    warn_of_objects(flat)
+    identity = {
+        "format": 1,
+        "parameters": {slot.name: _identity(slot, own[slot.name]) for slot in slots},
+        "shared": list(own_shared),
+    }
+    flat[IDENTITY] = json.dumps(identity)
     return flat
 
 
-def _identity(slots: list[Slot], *, is_trained: bool) -> str:
-    parameters = {
-        slot.name: {
-            "class": path_of(type(slot.optimizer)),
-            "shape": list(slot.parameter.shape),
-            "keys": sorted(slot.state()) if is_trained else [],
-        }
-        for slot in slots
+def _identity(slot: Slot, state: dict[str, Any]) -> dict[str, Any]:
+    shapes = {
+        key: list(value.shape) if isinstance(value, Tensor) else None
+        for key, value in state.items()
     }
-    return json.dumps({"format": 1, "is_trained": is_trained, "parameters": parameters})
+    return {
+        "class": path_of(type(slot.optimizer)),
+        "shape": list(slot.parameter.shape),
+        "keys": shapes,
+    }

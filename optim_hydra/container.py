@@ -16,8 +16,8 @@ from optim_hydra.container_checks import (
     check_optimizers,
     works_with_closures,
 )
-from optim_hydra.container_state import container_state, load_container_state
 from optim_hydra.errors import WrongObjectError
+from optim_hydra.hooked_state import hooked_load, hooked_state_dict
 from optim_hydra.hooked_step import hooked
 from optim_hydra.inner_optimizers import InnerOptimizers
 from optim_hydra.model_parts import build_parts
@@ -155,19 +155,20 @@ class OptimizersContainer(InnerOptimizers[T]):
         Names of modules that were named (`build_optimizers`) stand before those of
         their parameters.
         """
-        return container_state(self, self.lr_schedulers)
+        return hooked_state_dict(self)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore what `state_dict` returned, matched by name and never by order.
 
         Each node's `on_resume` says whose lr, weight decay and schedule hold; a
-        schedule goes on at its saved step.
+        schedule goes on at its saved step. `load_optimizer_state_dict` has further
+        options and returns a report.
 
         Raises:
             StateError: The saved state does not fit; nothing is changed.
 
         """
-        load_container_state(self, self.lr_schedulers, state_dict)
+        hooked_load(self, state_dict)
 
     def train(self) -> None:
         """Put the classes that have modes (schedule-free ones) into train mode."""

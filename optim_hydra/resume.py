@@ -15,13 +15,14 @@ from torch.optim import Optimizer
 
 from optim_hydra.errors import OptimHydraWarning, Problem, WrongObjectError
 from optim_hydra.resume_values import Difference, plan_values
+from optim_hydra.saved_schedules import load_schedules, saved_schedules
 from optim_hydra.saved_state import SavedState, StateError, part_of, read_saved
 from optim_hydra.scheduled_lr import RATES_TAKEN
+from optim_hydra.shared_state import plan_shared
 from optim_hydra.state_checks import check_fit
 from optim_hydra.state_placement import placed
 from optim_hydra.state_slots import Slot, leaves, place_of, slots_of
 from optim_hydra.unmatched import listed
-from optim_hydra.watch import frozen_names
 
 __all__ = ["ResumeReport", "load_optimizer_state_dict"]
 
@@ -64,8 +65,7 @@ def load_optimizer_state_dict(
     Groups may have been regrouped. Settings (lr, betas, weight decay) follow
     `on_resume`, counters that a class keeps in its groups are always restored, and
     `fused`, `foreach`, `capturable` always stay this run's. Every difference is
-    reported. Schedules that a container advances are restored by the container's own
-    `load_state_dict`, with its state.
+    reported. The schedules that a container advances go on at their saved step.
 
     Args:
         optimizer: What `build_optimizer` or `build_optimizers` returned.
@@ -74,7 +74,7 @@ def load_optimizer_state_dict(
         on_resume: `config`: this run's settings stay; `checkpoint`: the saved ones are
             taken; `strict`: a difference is an error. None: as the node says.
         missing: `fresh`: parameters without a saved state, or with one of another
-            class, start without; `error`: they are an error.
+            class, start without, and so does a schedule; `error`: they are an error.
 
     Returns:
         What was restored and what differs.
@@ -109,15 +109,20 @@ def load_optimizer_state_dict(
         state = _by_order(slots, state, problems)
         _raise_if(problems, optimizer)
     state = part_of(state, {slot.name for slot in slots}, place_of(optimizer))
-    frozen = frozen_names(optimizer)
-    fit = check_fit(slots, state, frozen, problems, allow_missing=missing == "fresh")
+    allow_missing = missing == "fresh"
+    schedules = saved_schedules(optimizer, saved, problems, allow_missing=allow_missing)
+    fit = check_fit(optimizer, slots, state, problems, allow_missing=allow_missing)
     afresh = frozenset(fit.fresh)
     known = [slot for slot in slots if slot.name not in afresh]
     updates, differences = plan_values(known, state, problems)
     strict = {slot.name for slot in slots if slot.on_resume == "strict"}
     problems += [str(d) for d in differences if strict & set(d.names)]
     _raise_if(problems, optimizer)
+    if state.by_order:
+        text = "the saved state has no names: it was matched by order and shape"
+        warnings.warn(text, OptimHydraWarning, stacklevel=2)
     new = [(slot, _copied(slot, state)) for slot in known]
+    calls = plan_shared(optimizer, state.shared, is_whole=bool(state.identity))
     for slot, values in new:
         slot.set_state(values)
     for slot in slots:
@@ -129,6 +134,9 @@ def load_optimizer_state_dict(
         policies = {policy for *_, policy in leaves(each)}
         taken = (on_resume or policies) in ("checkpoint", {"checkpoint"})
         vars(each)[RATES_TAKEN] = taken
+    for call in calls:
+        call()
+    load_schedules(optimizer, schedules)
     num = sum(1 for _, values in new if values)
     fresh = fit.fresh + [slot.name for slot, values in new if num and not values]
     report = ResumeReport(num, differences, fresh, fit.dropped)
@@ -159,27 +167,20 @@ def _check_words(optimizer: object, on_resume: object, missing: object) -> None:
 def _by_order(
     slots: Sequence[Slot], state: SavedState, problems: list[str]
 ) -> SavedState:
-    """Give positions their names, if the numbers and the shapes agree."""
+    """Give positions their names, if the numbers agree."""
     if len(slots) != len(state.values):
         problems.append(
             f"the saved state has no names and {len(state.values)} parameters, the"
             f" optimizer has {len(slots)}: they can't be matched"
         )
         return SavedState()
-    result = SavedState()
-    for slot, (position, values) in zip(slots, state.values.items(), strict=True):
-        kept = state.state[position]
-        shapes = [v.shape for v in kept.values() if isinstance(v, Tensor) and v.ndim]
-        if shapes and slot.parameter.shape not in shapes:
-            problems.append(
-                f"the saved state has no names, and what it has at position {position}"
-                f" does not have the shape of {slot.name}"
-            )
-        result.values[slot.name], result.state[slot.name] = values, kept
-    if not problems:
-        text = "the saved state has no names: it was matched by order and shape"
-        warnings.warn(text, OptimHydraWarning, stacklevel=3)
-    return result
+    names = [slot.name for slot in slots]
+    return SavedState(
+        state=dict(zip(names, (state.state[k] for k in state.values), strict=True)),
+        values=dict(zip(names, state.values.values(), strict=True)),
+        shared=state.shared,
+        by_order=True,
+    )
 
 
 def _copied(slot: Slot, state: SavedState) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +58,7 @@ class Update:
         if isinstance(current, Tensor):
             current.fill_(float(self.value))
         else:
-            self.group[self.key] = self.value
+            self.group[self.key] = copy.deepcopy(self.value)
 
 
 def plan_values(

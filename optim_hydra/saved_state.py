@@ -19,6 +19,8 @@ __all__ = ["IDENTITY", "SavedState", "StateError", "part_of", "read_saved"]
 
 IDENTITY = "optim_hydra"
 _NOT_VALUES = ("params", "param_names", "name")
+_GROUPED = ("state", "param_groups")
+_SHARED = "shared"
 
 
 class StateError(ConfigError):
@@ -34,6 +36,8 @@ class SavedState:
     """The group values of each parameter; every saved parameter has an entry."""
     identity: dict[str, Any] = field(default_factory=dict)
     """Class and shape of each parameter, where it was saved by this library."""
+    shared: dict[str, Any] = field(default_factory=dict)
+    """What belongs to no parameter, see `shared_state`."""
     by_order: bool = False
     """Whether the names are positions."""
 
@@ -54,7 +58,9 @@ def read_saved(saved: Any, names: Iterable[str]) -> SavedState:
         raise _not_a_state(why)
     groups, state = saved.get("param_groups"), saved.get("state")
     if isinstance(groups, (list, tuple)) and isinstance(state, Mapping):
-        return _of_groups(groups, state)
+        shared = {k: v for k, v in state.items() if isinstance(k, str)}
+        shared |= {k: v for k, v in saved.items() if k not in _GROUPED}
+        return _of_groups(groups, state, shared)
     if any(str(key).startswith(("state.", "param_groups.")) for key in saved):
         return _of_flat(saved, frozenset(names))
     why = "it has " + (", ".join(map(str, list(saved)[:3])) or "no keys")
@@ -84,7 +90,8 @@ def part_of(saved: SavedState, names: Collection[str], at: str) -> SavedState:
     identity = dict(saved.identity)
     if "parameters" in identity:
         identity["parameters"] = cut(identity["parameters"])
-    return SavedState(cut(saved.state), cut(saved.values), identity)
+    shared = cut(saved.shared)
+    return SavedState(cut(saved.state), cut(saved.values), identity, shared)
 
 
 def _not_a_state(why: str) -> StateError:
@@ -96,7 +103,9 @@ def _not_a_state(why: str) -> StateError:
     return StateError([Problem(what, "", StateError)])
 
 
-def _of_groups(groups: Iterable[Any], state: Mapping[Any, Any]) -> SavedState:
+def _of_groups(
+    groups: Iterable[Any], state: Mapping[Any, Any], added: dict[str, Any]
+) -> SavedState:
     result = SavedState()
     for group in groups:
         if not isinstance(group, Mapping):
@@ -115,6 +124,8 @@ def _of_groups(groups: Iterable[Any], state: Mapping[Any, Any]) -> SavedState:
                 why = f"the state of {name} is of type {type(own).__name__}"
                 raise _not_a_state(why)
             result.state[name] = dict(own)
+            added.pop(key, None)  # a key of the nested form is a name
+    result.shared = {f"*.{key}": value for key, value in added.items()}
     return result
 
 
@@ -126,23 +137,29 @@ def _of_flat(saved: Mapping[str, Any], names: frozenset[str]) -> SavedState:
     known = names | result.identity.get("parameters", {}).keys()
     for entry, value in saved.items():
         kind, _, rest = entry.partition(".")
-        if kind not in ("state", "param_groups"):
-            continue
-        if "." not in rest.strip("."):
-            why = f"its entry {entry!r} names no parameter and key"
-            raise _not_a_state(why)
-        name, key = _split(rest, known)
-        if kind == "state":
-            if not result.identity.get("is_trained", True):
-                continue  # templates, see `state_templates`
-            result.state.setdefault(name, {})[key] = value
-        elif key not in _NOT_VALUES:
-            result.values.setdefault(name, {})[key] = value
+        if kind in _GROUPED:
+            name, key = _split(rest, known)
+            kept = result.state if kind == "state" else result.values
+            if key not in _NOT_VALUES:
+                kept.setdefault(name, {})[key] = value
+        elif kind == _SHARED:
+            result.shared[rest] = value
+    _drop_templates(result)
     for name in [*result.identity.get("parameters", ()), *result.state]:
         result.values.setdefault(name, {})
     for name in result.values:
         result.state.setdefault(name, {})
     return result
+
+
+def _drop_templates(saved: SavedState) -> None:
+    """Leave out what was there to be loaded into only, see `state_templates`."""
+    for name, known in saved.identity.get("parameters", {}).items():
+        kept = saved.state.get(name, {})
+        saved.state[name] = {k: v for k, v in kept.items() if k in known["keys"]}
+    if saved.identity:
+        real = saved.identity["shared"]
+        saved.shared = {k: v for k, v in saved.shared.items() if k in real}
 
 
 def _listed(value: Any) -> list[Any]:
@@ -157,7 +174,7 @@ def _listed(value: Any) -> list[Any]:
 def _identity(text: str) -> dict[str, Any]:
     try:
         identity: dict[str, Any] = json.loads(text)
-        right = identity["format"] == 1
+        right = identity["format"] == 1 and isinstance(identity["shared"], list)
         for known in identity["parameters"].values():
             right &= known.keys() >= {"class", "shape", "keys"}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -171,6 +188,9 @@ def _identity(text: str) -> dict[str, Any]:
 
 def _split(entry: str, names: frozenset[str]) -> tuple[str, str]:
     """Split `blocks.0.weight.exp_avg` where a known name ends; both may have dots."""
+    if "." not in entry.strip("."):
+        why = f"its entry for {entry!r} names no parameter and key"
+        raise _not_a_state(why)
     at = len(entry)
     while (at := entry.rfind(".", 0, at)) > 0:
         if entry[:at] in names:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor
+from torch.optim import Optimizer
 
 from optim_hydra.declared import path_of
 from optim_hydra.errors import closest
 from optim_hydra.saved_state import SavedState
+from optim_hydra.state_shapes import StateShapes, shape_of
 from optim_hydra.state_slots import Slot, arguments_of
+from optim_hydra.watch import frozen_names
 
 __all__ = ["Fit", "check_fit"]
 
@@ -29,9 +31,9 @@ class Fit:
 
 
 def check_fit(
+    optimizer: Optimizer,
     slots: Sequence[Slot],
     saved: SavedState,
-    frozen: Collection[str],
     problems: list[str],
     *,
     allow_missing: bool,
@@ -39,14 +41,14 @@ def check_fit(
     """Note names that only one side has, other classes and other shapes.
 
     Args:
-        slots: Of the optimizer.
+        optimizer: What is to be restored.
+        slots: Its parameters.
         saved: What was read.
-        frozen: Names that its module has and does not train.
         problems: Where to note them.
         allow_missing: Whether parameters without a saved state start afresh.
 
     """
-    fit = Fit()
+    fit, frozen, shapes = Fit(), frozen_names(optimizer), StateShapes(optimizer)
     names = {slot.name for slot in slots}
     unknown = [name for name in saved.values if name not in names]
     fit.dropped = [name for name in unknown if name in frozen]
@@ -61,7 +63,7 @@ def check_fit(
     for slot in slots:
         what = _misfit(slot, saved)
         if what is None:
-            _check_shapes(slot, saved, problems)
+            _check_shapes(slot, saved, shapes, problems)
         elif allow_missing:
             fit.fresh.append(slot.name)
         else:
@@ -104,7 +106,9 @@ def _is_of_another_class(slot: Slot, values: Mapping[str, Any]) -> bool:
     return bool(values) and bool(strange) and bool(own - values.keys())
 
 
-def _check_shapes(slot: Slot, saved: SavedState, problems: list[str]) -> None:
+def _check_shapes(
+    slot: Slot, saved: SavedState, shapes: StateShapes, problems: list[str]
+) -> None:
     shape = list(slot.parameter.shape)
     known = saved.identity.get("parameters", {}).get(slot.name)
     if known is not None:
@@ -117,25 +121,19 @@ def _check_shapes(slot: Slot, saved: SavedState, problems: list[str]) -> None:
         lost = sorted(set(known["keys"]) - saved.state[slot.name].keys())
         if lost:
             problems.append(f"the saved state of {slot.name} lacks {', '.join(lost)}")
-    own = slot.state()
     for key, value in saved.state.get(slot.name, {}).items():
-        expected = _shape_of(own[key]) if key in own else None
-        if expected is None and key in _LIKE_PARAMETER:
-            expected = shape
-        found = _shape_of(value)
-        if expected is not None and found is not None and found != expected:
-            problems.append(
+        found = shape_of(value)
+        if found is None:
+            continue
+        if known is None:
+            expected = shapes.due(slot, key, found)
+        else:
+            expected = known["keys"].get(key)
+        if expected is not None and found != expected:
+            what = (
                 f"{key} of {slot.name} was saved with the shape {tuple(found)}, where"
                 f" {tuple(expected)} is due"
             )
+            order = " (the saved state has no names: it was matched by order)"
+            problems.append(what + order * saved.by_order)
             return
-
-
-# State that has its parameter's shape in every class that calls it so.
-_LIKE_PARAMETER = frozenset(
-    {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer", "square_avg", "z"}
-)
-
-
-def _shape_of(value: Any) -> list[int] | None:
-    return list(value.shape) if isinstance(value, Tensor) else None

@@ -19,6 +19,7 @@ from optim_hydra.signature import signature_of
 __all__ = [
     "Slot",
     "arguments_of",
+    "inner_of",
     "leaves",
     "place_of",
     "set_policy",
@@ -97,7 +98,7 @@ def slots_of(optimizer: Optimizer) -> list[Slot]:
     """List the parameters of an optimizer, in the order of its groups."""
     slots: list[Slot] = []
     for prefix, leaf, policy in leaves(optimizer):
-        stores = tuple(_stores(leaf))
+        stores = _stores(leaf)
         for group in leaf.param_groups:
             names = group.get("param_names")
             for index, parameter in enumerate(group["params"]):
@@ -107,15 +108,23 @@ def slots_of(optimizer: Optimizer) -> list[Slot]:
     return slots
 
 
-def _stores(
-    optimizer: Optimizer, prefix: str = ""
-) -> list[tuple[str, MutableMapping[Tensor, Any]]]:
-    stores: list[tuple[str, MutableMapping[Tensor, Any]]] = [(prefix, optimizer.state)]
+def inner_of(optimizer: Optimizer, prefix: str = "") -> list[tuple[str, Optimizer]]:
+    """Return an optimizer and those that it wraps, each after its attribute's name."""
+    found = [(prefix, optimizer)]
     for name, value in vars(optimizer).items():
         if isinstance(value, Optimizer):
-            inner = _stores(value, f"{prefix}{name}.")
-            stores += inner[value.state is optimizer.state :]
-    return stores
+            found += inner_of(value, f"{prefix}{name}.")
+    return found
+
+
+def _stores(
+    optimizer: Optimizer,
+) -> tuple[tuple[str, MutableMapping[Tensor, Any]], ...]:
+    stores: dict[int, tuple[str, MutableMapping[Tensor, Any]]] = {}
+    for prefix, each in inner_of(optimizer):
+        # A wrapper may show the state of the wrapped one as its own.
+        stores.setdefault(id(each.state), (prefix, each.state))
+    return tuple(stores.values())
 
 
 def arguments_of(optimizer: Optimizer) -> frozenset[str]:

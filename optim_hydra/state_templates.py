@@ -1,56 +1,96 @@
-"""Make empty state for `torch.distributed.checkpoint` to load into.
+"""Make empty state, for `torch.distributed.checkpoint` to load into.
 
 It asks for the state before it reads anything, and loads only what it was given. What
-an optimizer would keep is learnt from a copy of it that takes one step on zero
-gradients; the optimizer itself and its parameters are not touched.
+an optimizer would keep is learnt from a copy of it that takes one step on made-up
+gradients; the optimizer itself, its parameters and random numbers are not touched.
 """
 
 from __future__ import annotations
 
 import copy
 import logging
+from collections import OrderedDict
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.optim import Optimizer
 
+from optim_hydra.shared_state import shared_state
 from optim_hydra.state_slots import leaves, slots_of
 
-__all__ = ["state_templates"]
+__all__ = ["Templates", "state_templates"]
 
 log = logging.getLogger(__name__)
 
 
-def state_templates(optimizer: Optimizer) -> dict[str, dict[str, Any]]:
-    """Return name -> key -> a value of the right kind and shape, for every parameter.
+@dataclass
+class Templates:
+    """Values of the right kind and shape."""
+
+    state: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Name of a parameter -> key -> value."""
+    shared: dict[str, Any] = field(default_factory=dict)
+    """See `shared_state`."""
+
+
+def state_templates(optimizer: Optimizer) -> Templates:
+    """Return what optimizers that have no state would keep after their first step.
 
     It takes the memory of the parameters and their state once more while it runs.
-    There is none for a class whose step fails on zero gradients; the log names it.
+    There is none for a class whose step fails without a loss; the log names it.
     """
-    found: dict[str, dict[str, Any]] = {}
+    found = Templates()
     for prefix, leaf, _ in leaves(optimizer):
-        shadow = _stepped(leaf)
+        has_state = any(slot.state() for slot in slots_of(leaf))
+        shadow = None if has_state else _stepped(leaf)
         if shadow is None:
             continue
         for real, copied in zip(slots_of(leaf), slots_of(shadow), strict=True):
-            found[f"{prefix}{real.name}"] = copied.state()
+            found.state[f"{prefix}{real.name}"] = copied.state()
+        shared = shared_state(shadow)
+        found.shared.update({f"{prefix}{key}": value for key, value in shared.items()})
     return found
 
 
+def _copied(optimizer: Optimizer, memo: dict[int, Any]) -> Optimizer:
+    """Copy an optimizer with its attributes, which torch leaves out, and no hooks.
+
+    A `step` among them is a scheduler's, around the step of the original.
+    """
+    shadow = type(optimizer).__new__(type(optimizer))
+    memo[id(optimizer)] = shadow
+    for value in vars(optimizer).values():
+        if isinstance(value, Optimizer):
+            _copied(value, memo)
+    for name, value in vars(optimizer).items():
+        if name.endswith("_hooks"):
+            vars(shadow)[name] = OrderedDict()
+        elif name != "step" and not name.startswith("_optim_hydra"):
+            vars(shadow)[name] = copy.deepcopy(value, memo)
+    return shadow
+
+
 def _stepped(optimizer: Optimizer) -> Optimizer | None:
-    shadow = copy.deepcopy(optimizer)
+    shadow = _copied(optimizer, {})
     for group in shadow.param_groups:
         for parameter in group["params"]:
-            parameter.grad = torch.zeros_like(parameter)
+            parameter.grad = torch.ones_like(parameter)
     try:
         if callable(getattr(shadow, "train", None)):
             shadow.train()  # type: ignore[attr-defined]
-        shadow.step(lambda: torch.zeros(()))  # type: ignore[arg-type, return-value]
+        with torch.random.fork_rng(_gpus(shadow)):
+            shadow.step(lambda: torch.zeros(()))  # type: ignore[arg-type, return-value]
     except Exception as error:  # noqa: BLE001 - foreign code runs here
         text = (
-            "%s has no state to load into, since its step fails on zero gradients (%s):"
+            "%s has no state to load into, since its step fails without a loss (%s):"
             " torch.distributed.checkpoint restores nothing of it before its first step"
         )
         log.warning(text, type(optimizer).__name__, error)
         return None
     return shadow
+
+
+def _gpus(optimizer: Optimizer) -> list[torch.device]:
+    held = {p.device for group in optimizer.param_groups for p in group["params"]}
+    return [device for device in held if device.type == "cuda"]

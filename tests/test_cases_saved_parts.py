@@ -87,7 +87,8 @@ def test_B76_a_part_that_was_not_saved_is_named(compose: Compose) -> None:
     resumed = build_optimizers(towers(), config)
     assert "critic" in refused(resumed, actor.state_dict())
     assert refused_load(resumed, optimizer_state_dict(actor)) == (
-        "3 problems:\n"
+        "4 problems:\n"
+        "  - the saved state has no schedule for critic\n"
         "  - the saved state has nothing for critic.weight\n"
         "  - the saved state has nothing for critic.bias\n"
         "  - to start these without state: missing='fresh'"

@@ -80,7 +80,7 @@ def test_a_class_without_a_template_is_named(
     saved = optimizer_state_dict(optimizer, templates=True)
     assert not any(key.startswith("state.") for key in saved)
     assert caplog.messages == [
-        "SparseAdam has no state to load into, since its step fails on zero gradients"
+        "SparseAdam has no state to load into, since its step fails without a loss"
         " (SparseAdam does not support dense gradients, please consider Adam instead):"
         " torch.distributed.checkpoint restores nothing of it before its first step"
     ]

@@ -1,0 +1,91 @@
+"""Save and restore the schedules that a container advances, beside its state."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from optim_hydra.errors import ConfigError
+from optim_hydra.scheduled_lr import ScheduledLR
+
+__all__ = ["load_schedules", "saved_schedules", "schedule_entries"]
+
+log = logging.getLogger(__name__)
+_KIND = "lr_schedulers"
+_Saved = Mapping[str, dict[str, Any]]
+
+
+def _schedulers(optimizer: Optimizer) -> Mapping[str, LRScheduler]:
+    found: Mapping[str, LRScheduler] = getattr(optimizer, "lr_schedulers", {})
+    return found
+
+
+def schedule_entries(optimizer: Optimizer) -> dict[str, Any]:
+    """Return `lr_schedulers.{name}.{key}` -> value; nothing for a plain optimizer."""
+    return {
+        f"{_KIND}.{name}.{key}": value
+        for name, scheduler in _schedulers(optimizer).items()
+        for key, value in scheduler.state_dict().items()
+    }
+
+
+def saved_schedules(
+    optimizer: Optimizer,
+    saved: Mapping[Any, Any],
+    problems: list[str],
+    *,
+    allow_missing: bool,
+) -> _Saved:
+    """Return what was saved of each schedule, and note what does not fit.
+
+    Where nothing was saved of any, as torchtitan does it, all start at step 0 and the
+    log says so.
+    """
+    own = _schedulers(optimizer)
+    found: dict[str, dict[str, Any]] = {name: {} for name in own}
+    strange: dict[str, None] = {}
+    for entry, value in saved.items():
+        kind, _, rest = str(entry).partition(".")
+        if kind == _KIND:
+            name, _, key = rest.rpartition(".")
+            if name in found:
+                found[name][key] = value
+            else:
+                strange[name] = None
+    if strange:
+        text = "the saved schedules of %s were left out: no schedule is in here for it"
+        log.warning(text, ", ".join(strange))
+    _note(own, found, problems, allow_missing=allow_missing)
+    return {name: state for name, state in found.items() if state}
+
+
+def _note(
+    own: Mapping[str, LRScheduler],
+    found: _Saved,
+    problems: list[str],
+    *,
+    allow_missing: bool,
+) -> None:
+    lost = [name for name, state in found.items() if not state]
+    if lost and len(lost) < len(found) and not allow_missing:
+        problems.append(f"the saved state has no schedule for {', '.join(lost)}")
+    elif lost:
+        text = "the saved state has no schedule for %s: it starts at step 0"
+        log.warning(text, ", ".join(lost))
+    for name, state in found.items():
+        scheduler = own[name]
+        if state and isinstance(scheduler, ScheduledLR):
+            try:
+                scheduler.check_state(state)
+            except ConfigError as error:
+                problems.append(str(error))
+
+
+def load_schedules(optimizer: Optimizer, found: _Saved) -> None:
+    """Restore what `saved_schedules` returned."""
+    for name, state in found.items():
+        _schedulers(optimizer)[name].load_state_dict(state)

@@ -1,0 +1,220 @@
+"""What an optimizer keeps for no parameter, or in objects, survives a restart too."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed.checkpoint as dcp
+from torch import nn
+
+from optim_hydra import (
+    OptimizersContainer,
+    build_optimizer,
+    build_optimizers,
+    load_optimizer_state_dict,
+    optimizer_state_dict,
+)
+from optim_hydra.saved_state import StateError
+from saved_training import assert_resumes, bits, layers, through_file, train
+
+no_process_group = pytest.mark.filterwarnings(
+    "ignore:torch.distributed is disabled, unavailable or uninitialized:UserWarning"
+)
+
+
+def of(optimizer: str, /, **extra: Any) -> dict[str, Any]:
+    return {"optimizer_impl": "pytorch_optimizer", "optimizer": optimizer, **extra}
+
+
+@pytest.mark.parametrize(
+    "name", ["MADGRAD", "StableSPAM", "SPAM", "EmoNavi", "SCION", "Amos", "Nero"]
+)
+def test_a_class_with_state_of_its_own_goes_on(name: str, tmp_path: Path) -> None:
+    assert_resumes(layers, of(name), tmp_path)
+
+
+def test_it_is_saved_by_class_and_key() -> None:
+    module = layers()
+    optimizer = build_optimizer(module, of("MADGRAD"))
+    train(module, optimizer, range(3))
+    saved = optimizer_state_dict(optimizer)
+    [entry] = [key for key in saved if key.startswith("shared.")]
+    assert entry == "shared.pytorch_optimizer.optimizer.madgrad.MADGRAD.k"
+    assert saved[entry].tolist() == [3]
+
+
+def test_it_goes_into_other_groups_and_into_two_optimizers(tmp_path: Path) -> None:
+    module = layers()
+    optimizer = build_optimizer(module, of("MADGRAD"))
+    train(module, optimizer, range(3))
+    saved = through_file(optimizer_state_dict(optimizer), tmp_path)
+    rules = [{"ndim": 1, "weight_decay": 0.0}]
+    regrouped = build_optimizer(layers(), of("MADGRAD", param_groups=rules))
+    load_optimizer_state_dict(regrouped, saved)
+    assert regrouped.state["k"].tolist() == [3]  # type: ignore[index]
+    assert regrouped.state["k"] is not saved  # type: ignore[index]
+
+
+def test_state_from_before_the_first_step_takes_it_away_again() -> None:
+    module = layers()
+    optimizer = build_optimizer(module, of("MADGRAD"))
+    untrained = optimizer_state_dict(optimizer)
+    train(module, optimizer, range(2))
+    load_optimizer_state_dict(optimizer, untrained)
+    assert dict(optimizer.state) == {}
+
+
+def test_two_modules_have_their_own(tmp_path: Path) -> None:
+    parts = {"actor": layers(), "critic": layers()}
+    config = {"actor": {"optim": of("MADGRAD")}, "critic": {"optim": of("MADGRAD")}}
+    container = build_optimizers(parts, config)
+    train(parts["actor"], container["actor"], range(3))
+    train(parts["critic"], container["critic"], range(1))
+    saved = through_file(container.state_dict(), tmp_path)
+    resumed = build_optimizers({"actor": layers(), "critic": layers()}, config)
+    resumed.load_state_dict(saved)
+    counts = [inner.state["k"].item() for inner in resumed]  # type: ignore[index]
+    assert counts == [3, 1]
+    load_optimizer_state_dict(resumed["actor"], saved)
+
+
+@no_process_group
+def test_distributed_checkpoint_loads_it_before_the_first_step(tmp_path: Path) -> None:
+    module = layers()
+    optimizer = build_optimizer(module, of("MADGRAD"))
+    train(module, optimizer, range(3))
+    dcp.save({"optim": optimizer_state_dict(optimizer)}, checkpoint_id=tmp_path)
+    resumed = build_optimizer(layers(), of("MADGRAD"))
+    state = {"optim": optimizer_state_dict(resumed, templates=True)}
+    dcp.load(state, checkpoint_id=tmp_path)
+    load_optimizer_state_dict(resumed, state["optim"])
+    assert resumed.state["k"].tolist() == [3]  # type: ignore[index]
+
+
+def test_the_form_of_torch_has_it_without_a_class() -> None:
+    module = layers()
+    for name in ("MADGRAD", "StableSPAM"):
+        optimizer = build_optimizer(module, of(name))
+        train(module, optimizer, range(3))
+        resumed = build_optimizer(layers(), of(name))
+        load_optimizer_state_dict(resumed, copy.deepcopy(optimizer.state_dict()))
+        ours, theirs = map(optimizer_state_dict, (resumed, optimizer))
+        assert bits(ours) == bits(theirs)
+
+
+def test_a_mode_is_restored(tmp_path: Path) -> None:
+    inner = {"optimizer": "SGD"}
+    config = of("ScheduleFreeWrapper", override_optimizer_config={"optimizer": inner})
+    module = layers()
+    optimizer = build_optimizer(module, config)
+    train(module, optimizer, range(3))
+    optimizer.eval()  # type: ignore[attr-defined]
+    saved = through_file(optimizer_state_dict(optimizer), tmp_path)
+    resumed = build_optimizer(layers(), config)
+    load_optimizer_state_dict(resumed, saved)
+    assert resumed.train_mode is False  # type: ignore[attr-defined]
+
+
+def test_a_tensor_in_a_group_is_copied_for_each_group() -> None:
+    module = layers()
+    optimizer = build_optimizer(module, of("ASGD"))
+    train(module, optimizer, range(2))
+    saved = optimizer_state_dict(optimizer)
+    rules = [{"ndim": 1, "weight_decay": 0.0}]
+    resumed = build_optimizer(layers(), of("ASGD", param_groups=rules))
+    load_optimizer_state_dict(resumed, saved)
+    groups = [*optimizer.param_groups, *resumed.param_groups]
+    held = [group["prev_param_norm"] for group in groups]
+    assert len({id(tensor) for tensor in held}) == len(held) == 3
+    assert len({tensor.item() for tensor in held}) == 1
+
+
+def test_objects_are_named_with_what_to_type(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    module = layers()
+    optimizer = build_optimizer(module, of("AdaShift"))
+    train(module, optimizer, range(2))
+    with caplog.at_level(logging.WARNING):
+        saved = optimizer_state_dict(optimizer)
+    [message] = [r.message for r in caplog.records if "object" in r.message]
+    names = [key for key in saved if key.endswith("grad_queue")]
+    assert message == (
+        f"{names[0]} is kept in an object: torch.load(weights_only=True) reads the file"
+        " only after torch.serialization.add_safe_globals([deque])"
+    )
+
+
+@pytest.mark.parametrize("name", ["Lion", "AdaBelief"])
+def test_wrong_shapes_of_a_class_that_torch_does_not_have_are_found(name: str) -> None:
+    module = layers()
+    optimizer = build_optimizer(module, of(name))
+    train(module, optimizer, range(2))
+    saved = copy.deepcopy(optimizer.state_dict())
+    first = next(iter(saved["state"]))
+    saved["state"][first]["exp_avg"] = torch.zeros(7, 7)
+    resumed = build_optimizer(layers(), of(name))
+    shape = tuple(next(module.parameters()).shape)
+    with pytest.raises(StateError) as caught:
+        load_optimizer_state_dict(resumed, saved)
+    assert str(caught.value) == (
+        f"exp_avg of 0.weight was saved with the shape (7, 7), where {shape} is due"
+    )
+
+
+def test_factored_state_is_matched_by_order() -> None:
+    module = layers()
+    theirs = torch.optim.Adafactor(module.parameters())
+    train(module, theirs, range(2))
+    resumed = build_optimizer(layers(), {"optimizer": "Adafactor"})
+    with pytest.warns(UserWarning, match="matched by order and shape"):
+        load_optimizer_state_dict(resumed, copy.deepcopy(theirs.state_dict()))
+    kept = [bits(theirs.state[p]) for p in module.parameters()]
+    assert [bits(state) for state in resumed.state.values()] == kept
+
+
+def test_the_hooks_of_a_container_see_its_state() -> None:
+    seen = []
+    container = OptimizersContainer([nn.Linear(2, 2)], torch.optim.SGD, {"lr": 0.1})
+    container.register_state_dict_pre_hook(lambda _: seen.append("before saving"))
+    container.register_state_dict_post_hook(lambda _, state: {**state, "run": "a"})
+    container.register_load_state_dict_pre_hook(
+        lambda _, state: {**state, "param_groups.weight.lr": 0.3}
+    )
+    container.register_load_state_dict_post_hook(lambda _: seen.append("after loading"))
+    state = container.state_dict()
+    assert state["run"] == "a"
+    container.load_state_dict(state)
+    assert seen == ["before saving", "after loading"]
+
+
+def test_a_module_that_is_new_starts_its_schedule_where_asked_to() -> None:
+    schedule = {"lr_scheduler_type": "cosine", "total_training_steps": 10}
+    config = {"actor": {"optim": schedule}, "critic": {"optim": schedule}}
+    parts = {"actor": layers()}
+    container = build_optimizers(parts, {"actor": config["actor"]})
+    train(parts["actor"], container, range(4))
+    resumed = build_optimizers({"actor": layers(), "critic": layers()}, config)
+    report = load_optimizer_state_dict(
+        resumed, copy.deepcopy(container.state_dict()), missing="fresh"
+    )
+    assert all(name.startswith("critic.") for name in report.fresh)
+    steps = {name: s.last_epoch for name, s in resumed.lr_schedulers.items()}
+    assert steps == {"actor": 4, "critic": 0}
+
+
+@pytest.mark.parametrize("name", ["Adan", "DAdaptSGD", "Kron"])
+def test_making_templates_draws_no_random_numbers(name: str) -> None:
+    optimizer = build_optimizer(layers(), of(name))
+    torch.manual_seed(0)
+    saved = optimizer_state_dict(optimizer, templates=True)
+    assert any(key.startswith("state.") for key in saved)
+    assert not optimizer.state
+    drawn = torch.rand(3)
+    torch.manual_seed(0)
+    assert drawn.tolist() == torch.rand(3).tolist()
