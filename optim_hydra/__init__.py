@@ -23,6 +23,8 @@ from optim_hydra.schema import ActorCriticConfig as ActorCriticConfig
 from optim_hydra.schema import OptimConfig as OptimConfig
 from optim_hydra.schema_groups import ParamGroupConfig as ParamGroupConfig
 from optim_hydra.store import register as _register
+from optim_hydra.sweep.metrics import log_metrics as log_metrics
+from optim_hydra.sweep.plain_results import plain_result as plain_result
 from optim_hydra.validate import validate as validate
 from optim_hydra.version import __version__ as __version__
 
@@ -58,10 +60,12 @@ __all__ = [
     "export_optimizer_state_dict",
     "grad_norm",
     "load_optimizer_state_dict",
+    "log_metrics",
     "main",
     "migrate",
     "migrate_overrides",
     "optimizer_state_dict",
+    "plain_result",
     "register_builder",
     "register_optimizer",
     "register_schedule",

@@ -21,6 +21,7 @@ from optim_hydra.errors import MigrationError
 from optim_hydra.journal import JOURNAL
 from optim_hydra.override_text import migrate_overrides
 from optim_hydra.store import register
+from optim_hydra.sweep.jobs import done_before, exit_if_failed, sent_back
 from optim_hydra.validate import check_mounts, unused_nodes, validate
 
 __all__ = ["compose", "main"]
@@ -65,9 +66,11 @@ def main(
             typed = sys.argv
             sys.argv = [typed[0], *_migrate_command_line(typed[1:])]
             try:
-                return run()
+                result = run()
             finally:
                 sys.argv = typed
+            exit_if_failed()
+            return result
 
         return decorated
 
@@ -115,11 +118,14 @@ def _run_job(task: TaskFunction, config: DictConfig, declared: Declared) -> Any:
     here are the module's own objects at hand.
     """
     DECLARED.adopt(declared)
+    before = done_before()
+    if before is not None:
+        return before.result
     overrides = _typed() if HydraConfig.initialized() else []
     check_mounts(config, overrides)
     validate(config)
     JOURNAL.clear()
-    result = task(config)
+    result = sent_back(task(config))
     for sentence in unused_nodes(config, overrides):
         log.warning(sentence)
     return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 from torch.optim import Optimizer
@@ -12,6 +13,8 @@ from torch.optim import Optimizer
 from optim_hydra.assembly import Assembly, assemble
 from optim_hydra.clipping import clip_before_step
 from optim_hydra.container import OptimizersContainer
+from optim_hydra.decay_meaning import decay_meaning
+from optim_hydra.declared import path_of
 from optim_hydra.errors import OptimHydraWarning, Problems, nearest
 from optim_hydra.journal import JOURNAL
 from optim_hydra.needs import PROTOCOLS, need_of
@@ -70,15 +73,33 @@ class Prepared:
             report = assignment_report(optimizer)
             log.info("%s: %s\n  %s", self.at or "optim", self._arguments(), report)
         JOURNAL.built.add(self.at)
+        if JOURNAL.is_describing:
+            JOURNAL.described[self.at or "optim"] = self._described(optimizer)
         return optimizer
+
+    def _called(self) -> list[tuple[type[Optimizer], dict[str, Any]]]:
+        """Return each class with the arguments that it was called with."""
+        called = [(groups.cls, groups.arguments()) for groups in self.assembly.groups]
+        node = self.assembly.plan.node
+        return called or [(node.cls, node.arguments.kwargs)]
 
     def _arguments(self) -> str:
         """Say what each class was called with."""
-        assembly = self.assembly
-        called = [(groups.cls, groups.arguments()) for groups in assembly.groups]
-        node = assembly.plan.node
-        called = called or [(node.cls, node.arguments.kwargs)]
-        return ", ".join(f"{cls.__name__} {kwargs}" for cls, kwargs in called)
+        return ", ".join(f"{cls.__name__} {kwargs}" for cls, kwargs in self._called())
+
+    def _described(self, optimizer: Optimizer) -> dict[str, Any]:
+        """Return classes, arguments and groups as plain data."""
+        rows = assignment_report(optimizer).rows
+        classes = [
+            {
+                "class": path_of(cls),
+                "arguments": dict(kwargs),
+                "weight_decay_is": decay_meaning(cls, kwargs),
+            }
+            for cls, kwargs in self._called()
+        ]
+        groups = [{k: v for k, v in row.items() if k != "names"} for row in rows]
+        return {"classes": classes, "groups": groups}
 
     def _warn(self) -> None:
         """Warn about what was dropped, since strict is false."""

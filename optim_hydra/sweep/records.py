@@ -1,0 +1,118 @@
+"""Keep what is known of one job in `job.json`, and of a sweep in `sweep.json`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from optim_hydra.errors import OptimHydraError
+from optim_hydra.sweep.plain_results import Result
+
+__all__ = [
+    "JOB",
+    "SWEEP",
+    "JobRecord",
+    "RecordError",
+    "SweepRecord",
+    "job_files",
+    "read_record",
+    "write_record",
+]
+
+JOB = "job.json"
+SWEEP = "sweep.json"
+
+
+class RecordError(OptimHydraError, ValueError):
+    """A record of a sweep can't be read."""
+
+
+@dataclass
+class JobRecord:
+    """What one job did."""
+
+    job: int
+    """Its number in the sweep."""
+    overrides: list[str]
+    """Texts of the command line that made it, those that all jobs share included."""
+    status: str = "running"
+    """running, completed or failed."""
+    result: Result = None
+    error: str = ""
+    """Text of the exception, with those that it was raised from."""
+    started: float = 0.0
+    """Seconds since the epoch."""
+    seconds: float = 0.0
+    nodes: dict[str, Any] = field(default_factory=dict)
+    """Full key of each optimizer node -> what it was resolved to."""
+    config_hash: str = ""
+    """Equal for jobs whose resolved configs are equal."""
+    host: str = field(default_factory=socket.gethostname)
+    pid: int = field(default_factory=os.getpid)
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether the process that ran it on this machine ended without a word."""
+        if self.status != "running" or self.host != socket.gethostname():
+            return False
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            pass
+        return False
+
+
+@dataclass
+class SweepRecord:
+    """How a sweep was started."""
+
+    command: list[str]
+    """The command line, interpreter first."""
+    cwd: str
+    direction: str
+    """minimize or maximize."""
+    metric: str | None
+    """Which of several numbers ranks the jobs."""
+    title: str
+    jobs: list[list[str]] | None = None
+    """Overrides of each job, where they are known from the start."""
+
+
+T = TypeVar("T", JobRecord, SweepRecord)
+
+
+def job_files(folder: Path) -> Iterator[Path]:
+    """Yield each `job.json` below a folder; job folders are not looked into."""
+    for place, folders, files in os.walk(folder):
+        if JOB in files:
+            folders.clear()
+            yield Path(place, JOB)
+
+
+def write_record(path: Path, record: JobRecord | SweepRecord) -> None:
+    """Write a record aside, then put it in place, so that no half of one is read."""
+    aside = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    aside.write_text(json.dumps(dataclasses.asdict(record), indent=1, default=str))
+    aside.replace(path)
+
+
+def read_record(path: Path, kind: type[T]) -> T:
+    """Read a record.
+
+    Raises:
+        RecordError: There is none, or it is damaged or of another kind.
+
+    """
+    try:
+        return kind(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError) as error:
+        msg = f"{path} can't be read: {error}"
+        raise RecordError(msg) from error
