@@ -135,20 +135,33 @@ def _of_flat(saved: Mapping[str, Any], names: frozenset[str]) -> SavedState:
     if isinstance(text, str):
         result.identity = _identity(text)
     known = names | result.identity.get("parameters", {}).keys()
+    start, own, first = "", dict[str, Any](), ""
     for entry, value in saved.items():
+        before, _, end = entry.rpartition(".")
+        # What stands before the last dot tells the name and how the key begins, and
+        # the entries of a parameter follow each other.
+        if before == start and before and end:
+            if (key := first + end) not in _NOT_VALUES:
+                own[key] = value
+            continue
         kind, _, rest = entry.partition(".")
         if kind in _GROUPED:
             name, key = _split(rest, known)
             kept = result.state if kind == "state" else result.values
+            start = ""
             if key not in _NOT_VALUES:
-                kept.setdefault(name, {})[key] = value
+                start, first = before, key.removesuffix(end)
+                own = kept.setdefault(name, {})
+                own[key] = value
         elif kind == _SHARED:
             result.shared[rest] = value
     _drop_templates(result)
     for name in [*result.identity.get("parameters", ()), *result.state]:
-        result.values.setdefault(name, {})
+        if name not in result.values:
+            result.values[name] = {}
     for name in result.values:
-        result.state.setdefault(name, {})
+        if name not in result.state:
+            result.state[name] = {}
     return result
 
 
@@ -175,8 +188,9 @@ def _identity(text: str) -> dict[str, Any]:
     try:
         identity: dict[str, Any] = json.loads(text)
         right = identity["format"] == 1 and isinstance(identity["shared"], list)
+        needed = {"class", "shape", "keys"}
         for known in identity["parameters"].values():
-            right &= known.keys() >= {"class", "shape", "keys"}
+            right &= known.keys() >= needed
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         why = f"its entry {IDENTITY} can't be read: {error!r}"
         raise _not_a_state(why) from error
