@@ -44,21 +44,21 @@ class Slot:
 
     def state(self) -> dict[str, Any]:
         """Return what is kept for the parameter, by key."""
-        return {
-            f"{prefix}{key}": value
-            for prefix, store in self.stores
-            for key, value in (store.get(self.parameter) or {}).items()
-        }
+        state: dict[str, Any] = {}
+        for prefix, store in self.stores:
+            for key, value in (store.get(self.parameter) or {}).items():
+                # Without a prefix the text that is there already, and its hash, serve.
+                state[f"{prefix}{key}" if prefix else f"{key}"] = value
+        return state
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Replace what is kept for the parameter; nothing where there is nothing."""
         left = dict(state)
         for prefix, store in reversed(self.stores):  # the longest prefix first
-            own = {
-                key.removeprefix(prefix): left.pop(key)
-                for key in list(left)
-                if key.startswith(prefix)
-            }
+            own = left
+            if prefix:
+                keys = [key for key in left if key.startswith(prefix)]
+                own = {key.removeprefix(prefix): left.pop(key) for key in keys}
             if own:
                 store[self.parameter] = own
             else:
