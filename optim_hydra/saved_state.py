@@ -135,6 +135,20 @@ def _of_flat(saved: Mapping[str, Any], names: frozenset[str]) -> SavedState:
     if isinstance(text, str):
         result.identity = _identity(text)
     known = names | result.identity.get("parameters", {}).keys()
+    _read_entries(saved, known, result)
+    _drop_templates(result)
+    for name in [*result.identity.get("parameters", ()), *result.state]:
+        if name not in result.values:
+            result.values[name] = {}
+    for name in result.values:
+        if name not in result.state:
+            result.state[name] = {}
+    return result
+
+
+def _read_entries(
+    saved: Mapping[str, Any], known: frozenset[str], result: SavedState
+) -> None:
     start, own, first = "", dict[str, Any](), ""
     for entry, value in saved.items():
         before, _, end = entry.rpartition(".")
@@ -155,21 +169,14 @@ def _of_flat(saved: Mapping[str, Any], names: frozenset[str]) -> SavedState:
                 own[key] = value
         elif kind == _SHARED:
             result.shared[rest] = value
-    _drop_templates(result)
-    for name in [*result.identity.get("parameters", ()), *result.state]:
-        if name not in result.values:
-            result.values[name] = {}
-    for name in result.values:
-        if name not in result.state:
-            result.state[name] = {}
-    return result
 
 
 def _drop_templates(saved: SavedState) -> None:
     """Leave out what was there to be loaded into only, see `state_templates`."""
     for name, known in saved.identity.get("parameters", {}).items():
         kept = saved.state.get(name, {})
-        saved.state[name] = {k: v for k, v in kept.items() if k in known["keys"]}
+        if any(key not in known["keys"] for key in kept):
+            saved.state[name] = {k: v for k, v in kept.items() if k in known["keys"]}
     if saved.identity:
         real = saved.identity["shared"]
         saved.shared = {k: v for k, v in saved.shared.items() if k in real}
