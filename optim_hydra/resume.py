@@ -6,7 +6,7 @@ import copy
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
@@ -102,7 +102,7 @@ def load_optimizer_state_dict(
     _check_words(optimizer, on_resume, missing)
     slots = slots_of(optimizer)
     if on_resume is not None:
-        slots = [replace(slot, on_resume=on_resume) for slot in slots]
+        slots = [slot._replace(on_resume=on_resume) for slot in slots]
     state = read_saved(saved, (slot.name for slot in slots))
     problems: list[str] = []
     if state.by_order:

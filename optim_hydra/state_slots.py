@@ -7,8 +7,7 @@ state and the other's.
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 from torch.optim import Optimizer
@@ -29,8 +28,7 @@ __all__ = [
 _PLACE = "_optim_hydra_place"
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(NamedTuple):
     """One parameter in one optimizer."""
 
     name: str
