@@ -147,7 +147,7 @@ def loading(way: str, kind: str, num_tensors: int, state_bytes: int) -> Prepared
 
 def make_peaks(is_quick: bool) -> Iterator[PeakPair]:
     """Yield what memory is measured of."""
-    state_bytes = 2**22 if is_quick else 2**28
+    state_bytes = 2**24 if is_quick else 2**28
     for number in (20,) if is_quick else (100, 1_000, 10_000):
         size = {"num_tensors": number, "state_bytes": state_bytes}
         ways = [functools.partial(saving, way, **size) for way in ("ours", GET)]
