@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import torch
+from peak_memory import PeakPair, measure_peaks, peak_table
 from rich.console import Console
 from rich.table import Table
 
@@ -50,12 +51,17 @@ class Result:
     rounds: int
 
 
-def run(description: str, make_pairs: Callable[[bool], Iterable[Pair]]) -> None:
+def run(
+    description: str,
+    make_pairs: Callable[[bool], Iterable[Pair]],
+    make_peaks: Callable[[bool], Iterable[PeakPair]] | None = None,
+) -> None:
     """Read the command line, time the pairs one after another and print a table.
 
     Args:
         description: The script's docstring.
         make_pairs: Yields the pairs; its argument is whether a smoke run will do.
+        make_peaks: Yields, in the same way, what memory is measured of.
 
     """
     parser = argparse.ArgumentParser(description=description.partition("\n")[0])
@@ -67,15 +73,23 @@ def run(description: str, make_pairs: Callable[[bool], Iterable[Pair]]) -> None:
     for pair in make_pairs(options.quick):
         rounds = 2 if options.quick else pair.rounds
         results.append(_measure(dataclasses.replace(pair, rounds=rounds)))
+    peaks = [measure_peaks(pair) for pair in (make_peaks or _none)(options.quick)]
     Console().print(_table(results))
+    if peaks:
+        Console().print(peak_table(peaks))
     if options.json is not None:
         report = {
             "python": platform.python_version(),
             "torch": torch.__version__,
             "is_quick": options.quick,
             "results": [dataclasses.asdict(result) for result in results],
+            "peaks": [dataclasses.asdict(peak) for peak in peaks],
         }
         options.json.write_text(json.dumps(report, indent=2) + "\n")
+
+
+def _none(_: bool) -> list[PeakPair]:
+    return []
 
 
 def _measure(pair: Pair) -> Result:

@@ -69,13 +69,16 @@ def optimizer_state_dict(
     own_shared = shared_state(optimizer)
     made = state_templates(optimizer) if templates else Templates()
     state, shared = own | made.state, made.shared | own_shared
+    groups = {id(slot.group): slot.group for slot in slots}
+    values = {each: _values(group) for each, group in groups.items()}
     flat: dict[str, Any] = {}
     for slot in slots:
+        start = f"state.{slot.name}."
         for key, value in state[slot.name].items():
-            flat[f"state.{slot.name}.{key}"] = value
-        for key, value in slot.group.items():
-            if key not in _NOT_VALUES:
-                flat[f"param_groups.{slot.name}.{key}"] = plain_enum(value)
+            flat[start + key] = value
+        start = f"param_groups.{slot.name}."
+        for key, value in values[id(slot.group)]:
+            flat[start + key] = value
     flat |= {f"shared.{key}": value for key, value in shared.items()}
     flat |= schedule_entries(optimizer)
     warn_of_objects(flat)
@@ -86,6 +89,11 @@ def optimizer_state_dict(
     }
     flat[IDENTITY] = json.dumps(identity)
     return flat
+
+
+def _values(group: dict[str, Any]) -> list[tuple[str, Any]]:
+    items = group.items()
+    return [(key, plain_enum(value)) for key, value in items if key not in _NOT_VALUES]
 
 
 def _identity(slot: Slot, state: dict[str, Any]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def path_of(thing: object) -> str:
     """Return where a class or function is defined; text is a path already."""
     if isinstance(thing, str):
         return thing
-    name = getattr(thing, "__qualname__", repr(thing))
+    name = getattr(thing, "__qualname__", None) or repr(thing)
     return f"{getattr(thing, '__module__', '')}.{name}"
 
 

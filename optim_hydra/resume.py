@@ -6,13 +6,14 @@ import copy
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from optim_hydra.collection import without_collection
 from optim_hydra.errors import OptimHydraWarning, Problem, WrongObjectError
 from optim_hydra.resume_values import Difference, plan_values
 from optim_hydra.saved_schedules import load_schedules, saved_schedules
@@ -53,6 +54,7 @@ class ResumeReport:
         return "\n  ".join([text, *map(str, self.differences)])
 
 
+@without_collection()
 def load_optimizer_state_dict(
     optimizer: Optimizer,
     saved: Mapping[str, Any],
@@ -102,7 +104,7 @@ def load_optimizer_state_dict(
     _check_words(optimizer, on_resume, missing)
     slots = slots_of(optimizer)
     if on_resume is not None:
-        slots = [replace(slot, on_resume=on_resume) for slot in slots]
+        slots = [slot._replace(on_resume=on_resume) for slot in slots]
     state = read_saved(saved, (slot.name for slot in slots))
     problems: list[str] = []
     if state.by_order:
@@ -120,7 +122,7 @@ def load_optimizer_state_dict(
     _raise_if(problems, optimizer)
     if state.by_order:
         text = "the saved state has no names: it was matched by order and shape"
-        warnings.warn(text, OptimHydraWarning, stacklevel=2)
+        warnings.warn(text, OptimHydraWarning, stacklevel=3)  # past the decorator
     new = [(slot, _copied(slot, state)) for slot in known]
     calls = plan_shared(optimizer, state.shared, is_whole=bool(state.identity))
     for slot, values in new:

@@ -90,18 +90,17 @@ def _plan_group(
     group, first = members[0].group, members[0]
     settings = arguments_of(first.optimizer) | {"lr", "initial_lr"}
     takes_saved = first.on_resume == "checkpoint"
-    added = {key for slot in members for key in saved.values[slot.name]}
+    rows = [(slot, saved.values[slot.name]) for slot in members]
+    added = set[str]().union(*(values for _, values in rows))
     for key in [*group, *sorted(added - group.keys() - settings)]:
         if key in _NOT_VALUES or key in RUNTIME:
             continue
-        found = {
-            slot.name: saved.values[slot.name][key]
-            for slot in members
-            if key in saved.values[slot.name]
-        }
         if key in settings and key != "initial_lr" and key in group:
-            _compare(key, members, saved, differences, problems)
-        if not found or (key in settings and not takes_saved):
+            _compare(key, rows, differences, problems)
+        if key in settings and not takes_saved:
+            continue
+        found = {slot.name: values[key] for slot, values in rows if key in values}
+        if not found:
             continue
         values = list(found.values())
         if any(not _equal(value, values[0]) for value in values):
@@ -124,19 +123,21 @@ def _plan_group(
 
 def _compare(
     key: str,
-    members: list[Slot],
-    saved: SavedState,
+    rows: list[tuple[Slot, dict[str, Any]]],
     differences: dict[tuple[str, str, str], Difference],
     problems: list[str],
 ) -> None:
-    group = members[0].group
+    group = rows[0][0].group
     current = group.get("initial_lr", group["lr"]) if key == "lr" else group[key]
-    for slot in members:
-        values = saved.values[slot.name]
+    unchanged: list[Any] = []  # the last value that is equal; most rows have the same
+    for slot, values in rows:
         if key not in values:
             continue
         old = values.get("initial_lr", values["lr"]) if key == "lr" else values[key]
+        if unchanged and old is unchanged[0]:
+            continue
         if _equal(old, current):
+            unchanged = [old]
             continue
         mark = (key, repr(old), repr(current))
         if key in _NEED_STATE and current and not old and slot.on_resume == "config":
@@ -158,6 +159,8 @@ def _is_like(value: Any, current: Any) -> bool:
 
 
 def _equal(first: Any, second: Any) -> bool:
+    if isinstance(first, (int, float)) and isinstance(second, (int, float)):
+        return bool(first == second)
     if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
         pairs = zip(first, second, strict=False)
         return len(first) == len(second) and all(_equal(a, b) for a, b in pairs)

@@ -49,6 +49,8 @@ def saved_schedules(
     found: dict[str, dict[str, Any]] = {name: {} for name in own}
     strange: dict[str, None] = {}
     for entry, value in saved.items():
+        if not str(entry).startswith(_KIND):
+            continue  # nearly all entries are of parameters
         kind, _, rest = str(entry).partition(".")
         if kind == _KIND:
             name, _, key = rest.rpartition(".")

@@ -135,28 +135,48 @@ def _of_flat(saved: Mapping[str, Any], names: frozenset[str]) -> SavedState:
     if isinstance(text, str):
         result.identity = _identity(text)
     known = names | result.identity.get("parameters", {}).keys()
+    _read_entries(saved, known, result)
+    _drop_templates(result)
+    for name in [*result.identity.get("parameters", ()), *result.state]:
+        if name not in result.values:
+            result.values[name] = {}
+    for name in result.values:
+        if name not in result.state:
+            result.state[name] = {}
+    return result
+
+
+def _read_entries(
+    saved: Mapping[str, Any], known: frozenset[str], result: SavedState
+) -> None:
+    start, own, first = "", dict[str, Any](), ""
     for entry, value in saved.items():
+        before, _, end = entry.rpartition(".")
+        # What stands before the last dot tells the name and how the key begins, and
+        # the entries of a parameter follow each other.
+        if before == start and before and end:
+            if (key := first + end) not in _NOT_VALUES:
+                own[key] = value
+            continue
         kind, _, rest = entry.partition(".")
         if kind in _GROUPED:
             name, key = _split(rest, known)
             kept = result.state if kind == "state" else result.values
+            start = ""
             if key not in _NOT_VALUES:
-                kept.setdefault(name, {})[key] = value
+                start, first = before, key.removesuffix(end)
+                own = kept.setdefault(name, {})
+                own[key] = value
         elif kind == _SHARED:
             result.shared[rest] = value
-    _drop_templates(result)
-    for name in [*result.identity.get("parameters", ()), *result.state]:
-        result.values.setdefault(name, {})
-    for name in result.values:
-        result.state.setdefault(name, {})
-    return result
 
 
 def _drop_templates(saved: SavedState) -> None:
     """Leave out what was there to be loaded into only, see `state_templates`."""
     for name, known in saved.identity.get("parameters", {}).items():
         kept = saved.state.get(name, {})
-        saved.state[name] = {k: v for k, v in kept.items() if k in known["keys"]}
+        if any(key not in known["keys"] for key in kept):
+            saved.state[name] = {k: v for k, v in kept.items() if k in known["keys"]}
     if saved.identity:
         real = saved.identity["shared"]
         saved.shared = {k: v for k, v in saved.shared.items() if k in real}
@@ -175,8 +195,9 @@ def _identity(text: str) -> dict[str, Any]:
     try:
         identity: dict[str, Any] = json.loads(text)
         right = identity["format"] == 1 and isinstance(identity["shared"], list)
+        needed = {"class", "shape", "keys"}
         for known in identity["parameters"].values():
-            right &= known.keys() >= {"class", "shape", "keys"}
+            right &= known.keys() >= needed
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         why = f"its entry {IDENTITY} can't be read: {error!r}"
         raise _not_a_state(why) from error

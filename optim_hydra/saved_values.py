@@ -28,7 +28,11 @@ def plain_enum(value: Any) -> Any:
 def warn_of_objects(entries: Mapping[str, Any]) -> None:
     """Log the classes of objects that a file can be read with only where allowed."""
     strange: dict[type, str] = {}
+    seen: set[int] = set()
     for entry, value in entries.items():
+        if type(value) in _PLAIN or isinstance(value, Tensor) or id(value) in seen:
+            continue
+        seen.add(id(value))  # the parameters of a group share its values
         for cls in _strange_in(value, set()):
             strange.setdefault(cls, entry)
     if strange:

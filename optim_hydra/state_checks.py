@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,9 +48,10 @@ def check_fit(
         allow_missing: Whether parameters without a saved state start afresh.
 
     """
-    fit, frozen, shapes = Fit(), frozen_names(optimizer), StateShapes(optimizer)
+    fit, shapes = Fit(), StateShapes(optimizer)
     names = {slot.name for slot in slots}
     unknown = [name for name in saved.values if name not in names]
+    frozen = frozen_names(optimizer) if unknown else ()
     fit.dropped = [name for name in unknown if name in frozen]
     unknown = [name for name in unknown if name not in frozen]
     for name in unknown[:_SHOWN]:
@@ -60,8 +61,12 @@ def check_fit(
         problems.append(f"the saved state has {name}, the optimizer has not{near}")
     _and_more(unknown, problems)
     missing = []
+    kinds: dict[int, _Kind] = {}
     for slot in slots:
-        what = _misfit(slot, saved)
+        kind = kinds.get(id(slot.group))
+        if kind is None:
+            kind = kinds[id(slot.group)] = _kind_of(slot)
+        what = _misfit(slot, kind, saved)
         if what is None:
             _check_shapes(slot, saved, shapes, problems)
         elif allow_missing:
@@ -85,25 +90,40 @@ def _and_more(found: Sequence[str], problems: list[str]) -> None:
         problems.append(f"and {len(found) - _SHOWN} more of these")
 
 
-def _misfit(slot: Slot, saved: SavedState) -> str | None:
+@dataclass(frozen=True)
+class _Kind:
+    """What the parameters of a group share."""
+
+    path: str
+    """Where the class of their optimizer is defined."""
+    settings: Collection[str]
+    keys: Collection[str]
+
+
+def _kind_of(slot: Slot) -> _Kind:
+    keys = slot.group.keys()
+    settings = arguments_of(slot.optimizer) & keys
+    return _Kind(path_of(type(slot.optimizer)), settings, keys | {"initial_lr"})
+
+
+def _misfit(slot: Slot, kind: _Kind, saved: SavedState) -> str | None:
     """Say why there is no state for a parameter; None where there is."""
-    if slot.name not in saved.values:
-        return f"the saved state has nothing for {slot.name}"
-    known = saved.identity.get("parameters", {}).get(slot.name)
-    if known is not None and known["class"] != path_of(type(slot.optimizer)):
-        own = path_of(type(slot.optimizer))
-        return f"{slot.name} was trained with {known['class']}, and now with {own}"
-    if known is None and _is_of_another_class(slot, saved.values[slot.name]):
-        own = path_of(type(slot.optimizer))
-        return f"{slot.name} was trained with another class than {own}"
+    name = slot.name
+    if name not in saved.values:
+        return f"the saved state has nothing for {name}"
+    known = saved.identity.get("parameters", {}).get(name)
+    if known is not None and known["class"] != kind.path:
+        return f"{name} was trained with {known['class']}, and now with {kind.path}"
+    if known is None and _is_of_another_class(kind, saved.values[name]):
+        return f"{name} was trained with another class than {kind.path}"
     return None
 
 
-def _is_of_another_class(slot: Slot, values: Mapping[str, Any]) -> bool:
+def _is_of_another_class(kind: _Kind, values: Mapping[str, Any]) -> bool:
     """Whether saved settings and those of the class are not of one kind."""
-    own = arguments_of(slot.optimizer) & slot.group.keys()
-    strange = values.keys() - slot.group.keys() - {"initial_lr"}
-    return bool(values) and bool(strange) and bool(own - values.keys())
+    if all(key in kind.keys for key in values):
+        return False
+    return any(key not in values for key in kind.settings)
 
 
 def _check_shapes(
@@ -118,9 +138,11 @@ def _check_shapes(
                 f" {tuple(known['shape'])}"
             )
             return
-        lost = sorted(set(known["keys"]) - saved.state[slot.name].keys())
+        kept = saved.state[slot.name]
+        lost = {key for key in known["keys"] if key not in kept}
         if lost:
-            problems.append(f"the saved state of {slot.name} lacks {', '.join(lost)}")
+            text = ", ".join(sorted(lost))
+            problems.append(f"the saved state of {slot.name} lacks {text}")
     for key, value in saved.state.get(slot.name, {}).items():
         found = shape_of(value)
         if found is None:

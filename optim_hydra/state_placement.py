@@ -16,19 +16,22 @@ def placed(value: Tensor, key: str, slot: Slot) -> Tensor:
 
     A counter stays on the CPU, unless the step reads it on the device.
     """
-    copy = _copy(value.detach())
+    copy = _copy(value.detach() if value.requires_grad else value)
     parameter, group = slot.parameter, slot.group
     if copy.ndim == 0:
         on_device = group.get("capturable") or group.get("fused")
-        is_step = key.rpartition(".")[2] == "step"
-        return copy.to(parameter.device) if on_device and is_step else copy
+        is_step = on_device and key.rpartition(".")[2] == "step"
+        return copy.to(parameter.device) if is_step else copy
     if distributed.is_available() and distributed.is_initialized():
         copy = _on_mesh(copy, parameter)
-    return copy.to(parameter.device)
+    device = parameter.device
+    return copy if copy.device == device else copy.to(device)
 
 
 def _copy(value: Tensor) -> Tensor:
     """Copy a tensor; quantised ones can't be cloned, what they are made of can."""
+    if type(value) is Tensor:
+        return value.clone()
     flatten = getattr(value, "__tensor_flatten__", None)
     if flatten is None or type(value).__name__ == "DTensor":
         return value.clone()

@@ -7,8 +7,7 @@ state and the other's.
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 from torch.optim import Optimizer
@@ -29,8 +28,7 @@ __all__ = [
 _PLACE = "_optim_hydra_place"
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(NamedTuple):
     """One parameter in one optimizer."""
 
     name: str
@@ -44,21 +42,21 @@ class Slot:
 
     def state(self) -> dict[str, Any]:
         """Return what is kept for the parameter, by key."""
-        return {
-            f"{prefix}{key}": value
-            for prefix, store in self.stores
-            for key, value in (store.get(self.parameter) or {}).items()
-        }
+        state: dict[str, Any] = {}
+        for prefix, store in self.stores:
+            for key, value in (store.get(self.parameter) or {}).items():
+                # Without a prefix the text that is there already, and its hash, serve.
+                state[f"{prefix}{key}" if prefix else f"{key}"] = value
+        return state
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Replace what is kept for the parameter; nothing where there is nothing."""
         left = dict(state)
         for prefix, store in reversed(self.stores):  # the longest prefix first
-            own = {
-                key.removeprefix(prefix): left.pop(key)
-                for key in list(left)
-                if key.startswith(prefix)
-            }
+            own = left
+            if prefix:
+                keys = [key for key in left if key.startswith(prefix)]
+                own = {key.removeprefix(prefix): left.pop(key) for key in keys}
             if own:
                 store[self.parameter] = own
             else:

@@ -10,7 +10,10 @@ import pytest
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
-@pytest.mark.parametrize("script", ["build_groups.py", "container_step.py"])
+SCRIPTS = ["build_groups.py", "container_step.py", "optimizer_state.py"]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_a_smoke_run_compares_every_pair(script: str, tmp_path, run_python) -> None:
     result = run_python(str(BENCHMARKS / script), "--quick", "--json", "report.json")
     assert result.returncode == 0, result.stderr
@@ -21,3 +24,7 @@ def test_a_smoke_run_compares_every_pair(script: str, tmp_path, run_python) -> N
         assert row["rounds"] == 2
         assert min(row["ours_ms"], row["other_ms"], row["ratio"]) > 0
         assert row["name"].split()[0] in result.stdout
+    assert len(report["peaks"]) == (script == "optimizer_state.py")
+    for row in report["peaks"]:
+        # One copy of the state; the other side makes gradients and a state first.
+        assert 0.5 < row["ours_ratio"] < row["other_ratio"]
