@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections import Counter
 from typing import Any
@@ -15,10 +16,11 @@ from optim_hydra.saved_schedules import schedule_entries
 from optim_hydra.saved_state import IDENTITY, StateError
 from optim_hydra.saved_values import plain_enum, warn_of_objects
 from optim_hydra.shared_state import shared_state
+from optim_hydra.state_placement import copy_of
 from optim_hydra.state_slots import Slot, slots_of
 from optim_hydra.state_templates import Templates, state_templates
 
-__all__ = ["optimizer_state_dict"]
+__all__ = ["flat_state", "optimizer_state_dict"]
 
 _NOT_VALUES = ("params", "param_names", "name")
 
@@ -35,12 +37,14 @@ def optimizer_state_dict(
     `shared.{class}.{key}` has what belongs to no parameter, and
     `lr_schedulers.{name}.{key}` the schedules that a container advances.
     No step is taken. It loads with `torch.load(weights_only=True)`; the log names what
-    a class keeps in objects of its own. The tensors are those of the optimizer.
+    a class keeps in objects of its own. The tensors of the state are those of the
+    optimizer, unless they are there to be loaded into.
 
     Args:
         optimizer: What `build_optimizer` or `build_optimizers` returned.
-        templates: Give an optimizer that has no state yet empty state, for
-            `torch.distributed.checkpoint.load` to load into; saved, it counts as none.
+        templates: Give what `torch.distributed.checkpoint.load` can load into: copies
+            of the state, since it writes before it fails, and empty state for an
+            optimizer that has none yet; saved, that counts as none.
 
     Raises:
         StateError: Two parameters have one name.
@@ -59,6 +63,17 @@ def optimizer_state_dict(
     if not isinstance(given, Optimizer):
         msg = f"the argument is of type {type(given).__name__}, not an optimizer"
         raise WrongObjectError(msg)
+    return flat_state(optimizer, templates=templates, copies=templates)
+
+
+def flat_state(
+    optimizer: Optimizer, *, templates: bool, copies: bool
+) -> dict[str, Any]:
+    """Return the state of an optimizer; see `optimizer_state_dict`.
+
+    torch.distributed.checkpoint asks a container for one and the same dict to save and
+    to load into: copies would take as much memory again to save.
+    """
     slots = slots_of(optimizer)
     twice = [n for n, k in Counter(slot.name for slot in slots).items() if k > 1]
     if twice:
@@ -68,7 +83,8 @@ def optimizer_state_dict(
     own = {slot.name: slot.state() for slot in slots}
     own_shared = shared_state(optimizer)
     made = state_templates(optimizer) if templates else Templates()
-    state, shared = own | made.state, made.shared | own_shared
+    state = {name: made.state.get(name, {}) | kept for name, kept in own.items()}
+    shared = made.shared | own_shared
     groups = {id(slot.group): slot.group for slot in slots}
     values = {each: _values(group) for each, group in groups.items()}
     flat: dict[str, Any] = {}
@@ -79,12 +95,21 @@ def optimizer_state_dict(
         start = f"param_groups.{slot.name}."
         for key, value in values[id(slot.group)]:
             flat[start + key] = value
+        for key, value in made.values.get(slot.name, {}).items():
+            flat[start + key] = value
     flat |= {f"shared.{key}": value for key, value in shared.items()}
     flat |= schedule_entries(optimizer)
     warn_of_objects(flat)
+    if copies:
+        flat = {key: _copied(value) for key, value in flat.items()}
+    settings: dict[str, dict[str, None]] = {}
+    for slot in slots:
+        kept = settings.setdefault(path_of(type(slot.optimizer)), {})
+        kept.update(dict.fromkeys(key for key, _ in values[id(slot.group)]))
     identity = {
         "format": 1,
         "parameters": {slot.name: _identity(slot, own[slot.name]) for slot in slots},
+        "settings": {cls: list(keys) for cls, keys in settings.items()},
         "shared": list(own_shared),
     }
     flat[IDENTITY] = json.dumps(identity)
@@ -92,8 +117,13 @@ def optimizer_state_dict(
 
 
 def _values(group: dict[str, Any]) -> list[tuple[str, Any]]:
-    items = group.items()
-    return [(key, plain_enum(value)) for key, value in items if key not in _NOT_VALUES]
+    kept = [(k, plain_enum(v)) for k, v in group.items() if k not in _NOT_VALUES]
+    # Whoever loads into what is returned would overwrite a tensor lr.
+    return [(k, copy_of(v) if isinstance(v, Tensor) else v) for k, v in kept]
+
+
+def _copied(value: Any) -> Any:
+    return copy_of(value) if isinstance(value, Tensor) else copy.deepcopy(value)
 
 
 def _identity(slot: Slot, state: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch.optim import Optimizer
 
-from optim_hydra.checkpoint import optimizer_state_dict
+from optim_hydra.checkpoint import flat_state
 from optim_hydra.resume import load_optimizer_state_dict
 
 __all__ = ["hooked_load", "hooked_state_dict"]
@@ -16,7 +16,7 @@ def hooked_state_dict(container: Optimizer) -> dict[str, Any]:
     """Return the state by parameter name; a post hook may replace it."""
     for pre_hook in container._optimizer_state_dict_pre_hooks.values():
         pre_hook(container)
-    state = optimizer_state_dict(container, templates=True)
+    state = flat_state(container, templates=True, copies=False)
     for post_hook in container._optimizer_state_dict_post_hooks.values():
         state = post_hook(container, state) or state
     return state

@@ -136,7 +136,7 @@ def _of_flat(saved: Mapping[str, Any], names: frozenset[str]) -> SavedState:
         result.identity = _identity(text)
     known = names | result.identity.get("parameters", {}).keys()
     _read_entries(saved, known, result)
-    _drop_templates(result)
+    _drop_templates(result, names)
     for name in [*result.identity.get("parameters", ()), *result.state]:
         if name not in result.values:
             result.values[name] = {}
@@ -171,15 +171,29 @@ def _read_entries(
             result.shared[rest] = value
 
 
-def _drop_templates(saved: SavedState) -> None:
+def _drop_templates(saved: SavedState, names: frozenset[str]) -> None:
     """Leave out what was there to be loaded into only, see `state_templates`."""
-    for name, known in saved.identity.get("parameters", {}).items():
-        kept = saved.state.get(name, {})
-        if any(key not in known["keys"] for key in kept):
-            saved.state[name] = {k: v for k, v in kept.items() if k in known["keys"]}
-    if saved.identity:
-        real = saved.identity["shared"]
-        saved.shared = {k: v for k, v in saved.shared.items() if k in real}
+    if not saved.identity:
+        return
+    parameters, settings = saved.identity["parameters"], saved.identity["settings"]
+    if not names.isdisjoint(parameters):
+        # What the run that saved had not is as it was given to be loaded into.
+        for name in names - parameters.keys():
+            saved.state.pop(name, None)
+            saved.values.pop(name, None)
+    for name, known in parameters.items():
+        real = settings[known["class"]]
+        _keep(saved.state, name, known["keys"])
+        _keep(saved.values, name, real)
+    saved.shared = {
+        k: v for k, v in saved.shared.items() if k in saved.identity["shared"]
+    }
+
+
+def _keep(kept: dict[str, dict[str, Any]], name: str, keys: Collection[str]) -> None:
+    own = kept.get(name, {})
+    if any(key not in keys for key in own):
+        kept[name] = {key: value for key, value in own.items() if key in keys}
 
 
 def _listed(value: Any) -> list[Any]:
@@ -195,9 +209,9 @@ def _identity(text: str) -> dict[str, Any]:
     try:
         identity: dict[str, Any] = json.loads(text)
         right = identity["format"] == 1 and isinstance(identity["shared"], list)
-        needed = {"class", "shape", "keys"}
+        needed, settings = {"class", "shape", "keys"}, identity["settings"]
         for known in identity["parameters"].values():
-            right &= known.keys() >= needed
+            right &= known.keys() >= needed and known["class"] in settings
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         why = f"its entry {IDENTITY} can't be read: {error!r}"
         raise _not_a_state(why) from error

@@ -8,7 +8,7 @@ from torch import Tensor, distributed
 
 from optim_hydra.state_slots import Slot
 
-__all__ = ["placed"]
+__all__ = ["copy_of", "placed"]
 
 
 def placed(value: Tensor, key: str, slot: Slot) -> Tensor:
@@ -16,7 +16,7 @@ def placed(value: Tensor, key: str, slot: Slot) -> Tensor:
 
     A counter stays on the CPU, unless the step reads it on the device.
     """
-    copy = _copy(value.detach() if value.requires_grad else value)
+    copy = copy_of(value.detach() if value.requires_grad else value)
     parameter, group = slot.parameter, slot.group
     if copy.ndim == 0:
         on_device = group.get("capturable") or group.get("fused")
@@ -28,15 +28,19 @@ def placed(value: Tensor, key: str, slot: Slot) -> Tensor:
     return copy if copy.device == device else copy.to(device)
 
 
-def _copy(value: Tensor) -> Tensor:
-    """Copy a tensor; quantised ones can't be cloned, what they are made of can."""
+def copy_of(value: Tensor) -> Tensor:
+    """Copy a tensor; quantised ones can't be cloned, what they are made of can.
+
+    A sharded tensor is made of this process's shard, which may be quantised.
+    """
     if type(value) is Tensor:
         return value.clone()
     flatten = getattr(value, "__tensor_flatten__", None)
-    if flatten is None or type(value).__name__ == "DTensor":
+    if flatten is None:
         return value.clone()
     names, context = flatten()
-    inner = {name: _copy(getattr(value, name)) for name in names}
+    parts = {name: getattr(value, name) for name in names}
+    inner = {n: copy_of(p) if isinstance(p, Tensor) else p for n, p in parts.items()}
     unflatten: Any = type(value).__tensor_unflatten__  # type: ignore[attr-defined]
     copied: Tensor = unflatten(inner, context, value.size(), value.stride())
     return copied

@@ -30,6 +30,8 @@ class Templates:
 
     state: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Name of a parameter -> key -> value."""
+    values: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The same of counters that a class puts into its groups."""
     shared: dict[str, Any] = field(default_factory=dict)
     """See `shared_state`."""
 
@@ -42,12 +44,19 @@ def state_templates(optimizer: Optimizer) -> Templates:
     """
     found = Templates()
     for prefix, leaf, _ in leaves(optimizer):
-        has_state = any(slot.state() for slot in slots_of(leaf))
+        slots = slots_of(leaf)
+        # Some that wrap another one have state of their own from the start.
+        has_state = any(slot.stores[-1][1].get(slot.parameter) for slot in slots)
         shadow = None if has_state else _stepped(leaf)
         if shadow is None:
             continue
-        for real, copied in zip(slots_of(leaf), slots_of(shadow), strict=True):
-            found.state[f"{prefix}{real.name}"] = copied.state()
+        for real, copied in zip(slots, slots_of(shadow), strict=True):
+            name, added = (
+                f"{prefix}{real.name}",
+                copied.group.keys() - real.group.keys(),
+            )
+            found.state[name] = copied.state()
+            found.values[name] = {key: copied.group[key] for key in added}
         shared = shared_state(shadow)
         found.shared.update({f"{prefix}{key}": value for key, value in shared.items()})
     return found
@@ -56,7 +65,7 @@ def state_templates(optimizer: Optimizer) -> Templates:
 def _copied(optimizer: Optimizer, memo: dict[int, Any]) -> Optimizer:
     """Copy an optimizer with its attributes, which torch leaves out, and no hooks.
 
-    A `step` among them is a scheduler's, around the step of the original.
+    A method among them is a patch, such as a scheduler's around the original's step.
     """
     shadow = type(optimizer).__new__(type(optimizer))
     memo[id(optimizer)] = shadow
@@ -66,17 +75,21 @@ def _copied(optimizer: Optimizer, memo: dict[int, Any]) -> Optimizer:
     for name, value in vars(optimizer).items():
         if name.endswith("_hooks"):
             vars(shadow)[name] = OrderedDict()
-        elif name != "step" and not name.startswith("_optim_hydra"):
+        elif not (_is_patch(value, name, optimizer) or name.startswith("_optim_hydra")):
             vars(shadow)[name] = copy.deepcopy(value, memo)
     return shadow
 
 
+def _is_patch(value: Any, name: str, optimizer: Optimizer) -> bool:
+    return callable(value) and hasattr(type(optimizer), name)
+
+
 def _stepped(optimizer: Optimizer) -> Optimizer | None:
-    shadow = _copied(optimizer, {})
-    for group in shadow.param_groups:
-        for parameter in group["params"]:
-            parameter.grad = torch.ones_like(parameter)
     try:
+        shadow = _copied(optimizer, {})
+        for group in shadow.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = torch.ones_like(parameter)
         if callable(getattr(shadow, "train", None)):
             shadow.train()  # type: ignore[attr-defined]
         with torch.random.fork_rng(_gpus(shadow)):

@@ -19,6 +19,7 @@ from torch.optim import SGD, AdamW, Optimizer
 
 import optim_hydra
 import two_process_results
+import world_results
 from case_helpers import BASE, Compose, Run, offer
 from optim_hydra import rename_notices
 from optim_hydra.declared import DECLARED
@@ -89,16 +90,22 @@ def run_python(tmp_path: Path) -> Run:
 
 
 @pytest.fixture(scope="session")
-def found(
-    tmp_path_factory: pytest.TempPathFactory, worker_id: str
-) -> Callable[[str, str], two_process_results.Found]:
-    """Return what both processes of a program have found in a scenario.
-
-    Each program runs once, whichever of pytest's workers asks first.
-    """
+def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """Return the folder of what runs once, whichever of pytest's workers asks."""
     base = tmp_path_factory.getbasetemp()
-    shared = base if worker_id == "master" else base.parent
+    return base if worker_id == "master" else base.parent
+
+
+@pytest.fixture(scope="session")
+def found(shared: Path) -> Callable[[str, str], two_process_results.Found]:
+    """Return what both processes of a program have found in a scenario."""
     return functools.partial(two_process_results.read, shared)
+
+
+@pytest.fixture(scope="session")
+def found_in(shared: Path) -> Callable[[str, int, str], list[dict[str, Any]]]:
+    """Return what each of some processes has found in a scenario of a program."""
+    return functools.partial(world_results.read, shared)
 
 
 @pytest.fixture

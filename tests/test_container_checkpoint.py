@@ -92,3 +92,24 @@ def test_what_an_untrained_container_saves_counts_as_no_state() -> None:
     resumed = build_optimizers(modules(), CONFIG)
     resumed.load_state_dict(saved)
     assert len(resumed.state) == 0
+
+
+def test_what_has_not_stepped_yet_starts_without_state_beside_what_has(
+    tmp_path: Path,
+) -> None:
+    parts = modules()
+    container = build_optimizers(parts, CONFIG)
+    parts["critic"](torch.ones(3, 4)).square().sum().backward()
+    container["critic"].step()
+    dcp.save({"optimizer": container}, checkpoint_id=tmp_path)
+
+    twins = copy.deepcopy(parts)
+    resumed = build_optimizers(twins, CONFIG)
+    dcp.load({"optimizer": resumed}, checkpoint_id=tmp_path)
+    kept = {id(parameter) for parameter, state in resumed.state.items() if state}
+    assert kept == {id(parameter) for parameter in twins["critic"].parameters()}
+    for _ in range(2):
+        step(parts, container)
+        step(twins, resumed)
+    for name, part in parts.items():
+        assert all(map(torch.equal, part.parameters(), twins[name].parameters()))

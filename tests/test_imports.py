@@ -19,6 +19,7 @@ LAYERS = [
         "needs",
         "journal",
         "name_index",
+        "collection",
     },
     {"declared", "renamed_keys", "list_checks", "sweep.plain_results"},
     {"schema_groups"},
