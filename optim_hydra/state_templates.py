@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
+from optim_hydra.errors import WrongObjectError
+from optim_hydra.needs import need_of
 from optim_hydra.shared_state import shared_state
 from optim_hydra.state_slots import leaves, slots_of
 
@@ -86,6 +88,8 @@ def _is_patch(value: Any, name: str, optimizer: Optimizer) -> bool:
 
 def _stepped(optimizer: Optimizer) -> Optimizer | None:
     try:
+        if need_of(type(optimizer)).protocol == "closure":
+            _refuse_closures()
         shadow = _copied(optimizer, {})
         for group in shadow.param_groups:
             for parameter in group["params"]:
@@ -102,6 +106,11 @@ def _stepped(optimizer: Optimizer) -> Optimizer | None:
         log.warning(text, type(optimizer).__name__, error)
         return None
     return shadow
+
+
+def _refuse_closures() -> None:
+    msg = "what it keeps grows with what the closure returns"
+    raise WrongObjectError(msg)
 
 
 def _gpus(optimizer: Optimizer) -> list[torch.device]:

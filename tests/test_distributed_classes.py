@@ -72,8 +72,8 @@ def test_torch_itself_steps_no_shards_with_some_classes(name: str, ran) -> None:
 def test_what_lbfgs_keeps_has_no_templates_and_is_missed_by_name(ran) -> None:
     for results in ran("torch.optim"):
         assert results["LBFGS"] == {
-            "told": "the saved state of 0.weight lacks H_diag, al, d, old_dirs,"
-            " old_stps, prev_flat_grad, prev_loss, ro, t"
+            "told": "the saved state of 0.weight lacks H_diag, al, d, func_evals,"
+            " n_iter, old_dirs, old_stps, prev_flat_grad, prev_loss, ro, t"
         }
 
 
