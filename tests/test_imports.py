@@ -32,7 +32,7 @@ LAYERS = [
     {"wrapping"},
     {"planning"},
     {"survey", "structure", "inner_state", "state_slots", "saved_state", "hooked_step"},
-    {"saved_values", "saved_schedules", "shared_state"},
+    {"saved_values", "saved_schedules", "shared_state", "collection"},
     {"container_checks"},
     {"inner_optimizers"},
     {"parameters", "roles", "matching"},
