@@ -93,8 +93,11 @@ def check_same(ours: State, theirs: State) -> None:
 
     """
     common = ours.keys() & theirs.keys()
-    beside = {key.rpartition(".")[2] for key in ours.keys() ^ theirs.keys()}
-    if beside - {"optim_hydra", "param_names"} or any(
+    beside = ours.keys() ^ theirs.keys()
+    own = ("optim_hydra.", "param_groups.")
+    if not all(
+        k.startswith(own[0]) or k.endswith(".param_names") for k in beside
+    ) or any(
         ours[key] is not theirs[key] and ours[key] != theirs[key] for key in common
     ):
         msg = "the two state dicts are different"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections import Counter
 from typing import Any
 
@@ -13,11 +12,12 @@ from torch.optim import Optimizer
 from optim_hydra.declared import path_of
 from optim_hydra.errors import Problem, WrongObjectError
 from optim_hydra.saved_schedules import schedule_entries
-from optim_hydra.saved_state import IDENTITY, StateError
+from optim_hydra.saved_state import StateError
 from optim_hydra.saved_values import plain_enum, warn_of_objects
-from optim_hydra.shared_state import shared_state
+from optim_hydra.shared_state import shared_keys, shared_state
+from optim_hydra.state_identity import IDENTITY, Writer
 from optim_hydra.state_placement import copy_of
-from optim_hydra.state_slots import Slot, slots_of
+from optim_hydra.state_slots import slots_of
 from optim_hydra.state_templates import Templates, state_templates
 
 __all__ = ["flat_state", "optimizer_state_dict"]
@@ -32,8 +32,8 @@ def optimizer_state_dict(
 
     `state.{name}.{key}` and `param_groups.{name}.{key}`, as torch's flattened
     distributed form and torchtitan have it, so that any grouping and any number of
-    processes can read it; `optim_hydra` has the class and the shape of each parameter,
-    as JSON. Names of modules that were named stand before those of their parameters.
+    processes can read it; `optim_hydra.{name}` has the class and the shapes, as JSON.
+    Names of modules that were named stand before those of their parameters.
     `shared.{class}.{key}` has what belongs to no parameter, and
     `lr_schedulers.{name}.{key}` the schedules that a container advances.
     No step is taken. It loads with `torch.load(weights_only=True)`; the log names what
@@ -102,17 +102,23 @@ def flat_state(
     warn_of_objects(flat)
     if copies:
         flat = {key: _copied(value) for key, value in flat.items()}
-    settings: dict[str, dict[str, None]] = {}
+    writer = Writer()
+    keys = {each: tuple(key for key, _ in found) for each, found in values.items()}
+    named = shared_keys(optimizer)
     for slot in slots:
-        kept = settings.setdefault(path_of(type(slot.optimizer)), {})
-        kept.update(dict.fromkeys(key for key, _ in values[id(slot.group)]))
-    identity = {
-        "format": 1,
-        "parameters": {slot.name: _identity(slot, own[slot.name]) for slot in slots},
-        "settings": {cls: list(keys) for cls, keys in settings.items()},
-        "shared": list(own_shared),
-    }
-    flat[IDENTITY] = json.dumps(identity)
+        entry = f"{IDENTITY}.{slot.name}"
+        if copies and not own[slot.name]:
+            flat[entry] = (
+                ""  # there to be loaded into, and to be told apart if it was not
+            )
+            continue
+        flat[entry] = writer.text(
+            path_of(type(slot.optimizer)),
+            slot.parameter,
+            own[slot.name],
+            keys[id(slot.group)],
+            named.get(id(slot.optimizer), ()),
+        )
     return flat
 
 
@@ -124,15 +130,3 @@ def _values(group: dict[str, Any]) -> list[tuple[str, Any]]:
 
 def _copied(value: Any) -> Any:
     return copy_of(value) if isinstance(value, Tensor) else copy.deepcopy(value)
-
-
-def _identity(slot: Slot, state: dict[str, Any]) -> dict[str, Any]:
-    shapes = {
-        key: list(value.shape) if isinstance(value, Tensor) else None
-        for key, value in state.items()
-    }
-    return {
-        "class": path_of(type(slot.optimizer)),
-        "shape": list(slot.parameter.shape),
-        "keys": shapes,
-    }

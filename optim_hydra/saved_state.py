@@ -8,16 +8,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from optim_hydra.errors import ConfigError, Problem
+from optim_hydra.state_identity import IDENTITY, Identity, read_identity
 
-__all__ = ["IDENTITY", "SavedState", "StateError", "part_of", "read_saved"]
+__all__ = ["SavedState", "StateError", "part_of", "read_saved"]
 
-IDENTITY = "optim_hydra"
 _NOT_VALUES = ("params", "param_names", "name")
 _GROUPED = ("state", "param_groups")
 _SHARED = "shared"
@@ -34,7 +33,7 @@ class SavedState:
     state: dict[str, dict[str, Any]] = field(default_factory=dict)
     values: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The group values of each parameter; every saved parameter has an entry."""
-    identity: dict[str, Any] = field(default_factory=dict)
+    identity: dict[str, Identity] = field(default_factory=dict)
     """Class and shape of each parameter, where it was saved by this library."""
     shared: dict[str, Any] = field(default_factory=dict)
     """What belongs to no parameter, see `shared_state`."""
@@ -61,7 +60,10 @@ def read_saved(saved: Any, names: Iterable[str]) -> SavedState:
         shared = {k: v for k, v in state.items() if isinstance(k, str)}
         shared |= {k: v for k, v in saved.items() if k not in _GROUPED}
         return _of_groups(groups, state, shared)
-    if any(str(key).startswith(("state.", "param_groups.")) for key in saved):
+    if any(not isinstance(key, str) for key in saved):
+        why = "not all of its keys are names"
+        raise _not_a_state(why)
+    if any(key.startswith(("state.", "param_groups.")) for key in saved):
         return _of_flat(saved, frozenset(names))
     why = "it has " + (", ".join(map(str, list(saved)[:3])) or "no keys")
     raise _not_a_state(why)
@@ -87,11 +89,12 @@ def part_of(saved: SavedState, names: Collection[str], at: str) -> SavedState:
         inside = {k: v for k, v in mapping.items() if k.startswith(start)}
         return {key.removeprefix(start): value for key, value in inside.items()}
 
-    identity = dict(saved.identity)
-    if "parameters" in identity:
-        identity["parameters"] = cut(identity["parameters"])
-    shared = cut(saved.shared)
-    return SavedState(cut(saved.state), cut(saved.values), identity, shared)
+    return SavedState(
+        state=cut(saved.state),
+        values=cut(saved.values),
+        identity=cut(saved.identity),
+        shared=cut(saved.shared),
+    )
 
 
 def _not_a_state(why: str) -> StateError:
@@ -131,13 +134,20 @@ def _of_groups(
 
 def _of_flat(saved: Mapping[str, Any], names: frozenset[str]) -> SavedState:
     result = SavedState()
-    text = saved.get(IDENTITY)
-    if isinstance(text, str):
-        result.identity = _identity(text)
-    known = names | result.identity.get("parameters", {}).keys()
+    start = f"{IDENTITY}."
+    texts = {k.removeprefix(start): v for k, v in saved.items() if k.startswith(start)}
+    blank = {name for name, text in texts.items() if isinstance(text, str) and not text}
+    result.identity = {
+        name: _identity(name, text) for name, text in texts.items() if name not in blank
+    }
+    known = names | texts.keys()
     _read_entries(saved, known, result)
     _drop_templates(result, names)
-    for name in [*result.identity.get("parameters", ()), *result.state]:
+    for name in blank:  # made to be loaded into, and nothing was
+        result.state.pop(name, None)
+        result.values.pop(name, None)
+    # Where nothing was loaded at all, it is an untrained optimizer's that was saved.
+    for name in [*(result.identity or sorted(blank)), *result.state]:
         if name not in result.values:
             result.values[name] = {}
     for name in result.values:
@@ -155,38 +165,40 @@ def _read_entries(
         # What stands before the last dot tells the name and how the key begins, and
         # the entries of a parameter follow each other.
         if before == start and before and end:
-            if (key := first + end) not in _NOT_VALUES:
-                own[key] = value
+            own[first + end] = value
             continue
         kind, _, rest = entry.partition(".")
         if kind in _GROUPED:
             name, key = _split(rest, known)
             kept = result.state if kind == "state" else result.values
-            start = ""
-            if key not in _NOT_VALUES:
-                start, first = before, key.removesuffix(end)
-                own = kept.setdefault(name, {})
-                own[key] = value
+            start, first = before, key.removesuffix(end)
+            own = kept.setdefault(name, {})
+            own[key] = value
         elif kind == _SHARED:
             result.shared[rest] = value
+    for values in result.values.values():
+        for key in _NOT_VALUES:
+            values.pop(key, None)
 
 
 def _drop_templates(saved: SavedState, names: frozenset[str]) -> None:
     """Leave out what was there to be loaded into only, see `state_templates`."""
     if not saved.identity:
         return
-    parameters, settings = saved.identity["parameters"], saved.identity["settings"]
-    if not names.isdisjoint(parameters):
+    if not names.isdisjoint(saved.identity):
         # What the run that saved had not is as it was given to be loaded into.
-        for name in names - parameters.keys():
+        for name in names - saved.identity.keys():
             saved.state.pop(name, None)
             saved.values.pop(name, None)
-    for name, known in parameters.items():
-        real = settings[known["class"]]
-        _keep(saved.state, name, known["keys"])
-        _keep(saved.values, name, real)
+    real: set[str] = set()
+    for name, known in saved.identity.items():
+        _keep(saved.state, name, known.keys)
+        _keep(saved.values, name, known.settings)
+        real |= {f".{known.cls}.{key}" for key in known.shared}
     saved.shared = {
-        k: v for k, v in saved.shared.items() if k in saved.identity["shared"]
+        key: value
+        for key, value in saved.shared.items()
+        if any(f".{key}".endswith(end) for end in real)
     }
 
 
@@ -205,20 +217,15 @@ def _listed(value: Any) -> list[Any]:
     raise _not_a_state(why)
 
 
-def _identity(text: str) -> dict[str, Any]:
+def _identity(name: str, text: Any) -> Identity:
     try:
-        identity: dict[str, Any] = json.loads(text)
-        right = identity["format"] == 1 and isinstance(identity["shared"], list)
-        needed, settings = {"class", "shape", "keys"}, identity["settings"]
-        for known in identity["parameters"].values():
-            right &= known.keys() >= needed and known["class"] in settings
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        why = f"its entry {IDENTITY} can't be read: {error!r}"
-        raise _not_a_state(why) from error
-    if not right:
-        why = f"its entry {IDENTITY} is of another version"
-        raise _not_a_state(why)
-    return identity
+        if isinstance(text, str):
+            return read_identity(text)
+        why = f"it is of type {type(text).__name__}"
+    except ValueError as error:
+        why = str(error)
+    why = f"its entry {IDENTITY}.{name} can't be read: {why}"
+    raise _not_a_state(why)
 
 
 def _split(entry: str, names: frozenset[str]) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from optim_hydra.declared import path_of
 from optim_hydra.state_slots import inner_of, leaves
 
-__all__ = ["plan_shared", "shared_state"]
+__all__ = ["plan_shared", "shared_keys", "shared_state"]
 
 log = logging.getLogger(__name__)
 _TORCH = ("state", "param_groups")
@@ -36,6 +36,17 @@ def shared_state(optimizer: Optimizer) -> dict[str, Any]:
             log.warning(text, start + key)
         else:
             found[start + key] = value
+    return found
+
+
+def shared_keys(optimizer: Optimizer) -> dict[int, tuple[str, ...]]:
+    """Return id of an optimizer that holds groups -> its keys in `shared_state`."""
+    found = {}
+    for part, leaf, _ in leaves(optimizer):
+        start = _start(part, leaf)
+        entries = shared_state(leaf)
+        own = start.removeprefix(part)
+        found[id(leaf)] = tuple(key.removeprefix(own) for key in entries)
     return found
 
 

@@ -111,9 +111,9 @@ def _misfit(slot: Slot, kind: _Kind, saved: SavedState) -> str | None:
     name = slot.name
     if name not in saved.values:
         return f"the saved state has nothing for {name}"
-    known = saved.identity.get("parameters", {}).get(name)
-    if known is not None and known["class"] != kind.path:
-        return f"{name} was trained with {known['class']}, and now with {kind.path}"
+    known = saved.identity.get(name)
+    if known is not None and known.cls != kind.path:
+        return f"{name} was trained with {known.cls}, and now with {kind.path}"
     if known is None and _is_of_another_class(kind, saved.values[name]):
         return f"{name} was trained with another class than {kind.path}"
     return None
@@ -130,16 +130,16 @@ def _check_shapes(
     slot: Slot, saved: SavedState, shapes: StateShapes, problems: list[str]
 ) -> None:
     shape = list(slot.parameter.shape)
-    known = saved.identity.get("parameters", {}).get(slot.name)
+    known = saved.identity.get(slot.name)
     if known is not None:
-        if known["shape"] != shape:
+        if known.shape != shape:
             problems.append(
                 f"{slot.name} has the shape {tuple(shape)}, and the saved one"
-                f" {tuple(known['shape'])}"
+                f" {tuple(known.shape)}"
             )
             return
         kept = saved.state[slot.name]
-        lost = {key for key in known["keys"] if key not in kept}
+        lost = {key for key in known.keys if key not in kept}
         if lost:
             text = ", ".join(sorted(lost))
             problems.append(f"the saved state of {slot.name} lacks {text}")
@@ -150,7 +150,7 @@ def _check_shapes(
         if known is None:
             expected = shapes.due(slot, key, found)
         else:
-            expected = known["keys"].get(key)
+            expected = known.keys.get(key)
         if expected is not None and found != expected:
             what = (
                 f"{key} of {slot.name} was saved with the shape {tuple(found)}, where"

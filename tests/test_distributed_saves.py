@@ -30,3 +30,10 @@ def test_what_is_written_while_training_goes_on_is_of_the_moment_of_the_call(
 ) -> None:
     for results in ran("saved_while_training_goes_on"):
         assert results[kind] == {"loaded": True, "went_on": True}
+
+
+def test_stages_of_a_pipeline_go_into_one_checkpoint_and_come_out_of_it(
+    found_in,
+) -> None:
+    for results in found_in("pipeline_stages", 2, "saved_and_loaded"):
+        assert results == {"stage": True, "whole": True, "restored": 2}

@@ -65,7 +65,7 @@ CHANGES = st.tuples(
 
 
 @settings(deadline=None, max_examples=300)
-@example([("optim_hydra", "text")], "error")
+@example([("optim_hydra.weight", "text")], "error")
 @given(st.lists(CHANGES, min_size=1, max_size=3), st.sampled_from(["error", "fresh"]))
 def test_a_flat_state_with_anything_in_it_is_loaded_or_refused(
     changes: list[tuple[str, Any]], missing: Any
@@ -108,7 +108,7 @@ def test_broken_states_are_refused(state: Any) -> None:
 )
 def test_a_broken_identity_is_refused(identity: str) -> None:
     optimizer = trained(copy.deepcopy(MODULE), {})
-    refused_load(optimizer, {**SAVED, "optim_hydra": identity})
+    refused_load(optimizer, {**SAVED, "optim_hydra.weight": identity})
 
 
 @pytest.mark.parametrize("key", ["lr", "betas"])
@@ -121,7 +121,7 @@ def test_broken_settings_are_not_taken_over(key: str, value: Any) -> None:
 
 def test_what_is_left_alone_still_loads() -> None:
     optimizer = build_optimizer(copy.deepcopy(MODULE), {})
-    known = json.loads(SAVED["optim_hydra"])
-    saved = {**SAVED, "optim_hydra": json.dumps(known, indent=2)}
+    known = json.loads(SAVED["optim_hydra.weight"])
+    saved = {**SAVED, "optim_hydra.weight": json.dumps(known, indent=2)}
     load_optimizer_state_dict(optimizer, saved)
     assert kept_for(optimizer).keys() == {"weight", "bias"}

@@ -19,7 +19,7 @@ __all__ = ["read"]
 CHAINS = {
     "runs": ["saving_runs@2", "loading_runs@1", "loading_runs@2", "loading_runs@3"],
     "classes": ["resuming_classes@2"],
-    "faults": ["interrupted_saves@2", "failing_loads@2"],
+    "faults": ["interrupted_saves@2", "failing_loads@2", "pipeline_stages@2"],
 }
 
 
