@@ -44,7 +44,7 @@ def optimizer_state_dict(
         optimizer: What `build_optimizer` or `build_optimizers` returned.
         templates: Give what `torch.distributed.checkpoint.load` can load into: copies
             of the state, since it writes before it fails, and empty state for an
-            optimizer that has none yet; saved, that counts as none.
+            optimizer that has none yet. It is not for saving.
 
     Raises:
         StateError: Two parameters have one name.
@@ -107,10 +107,8 @@ def flat_state(
     named = shared_keys(optimizer)
     for slot in slots:
         entry = f"{IDENTITY}.{slot.name}"
-        if copies and not own[slot.name]:
-            flat[entry] = (
-                ""  # there to be loaded into, and to be told apart if it was not
-            )
+        if copies:
+            flat[entry] = ""  # what is loaded has the text that was saved
             continue
         flat[entry] = writer.text(
             path_of(type(slot.optimizer)),

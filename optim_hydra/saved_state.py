@@ -143,11 +143,13 @@ def _of_flat(saved: Mapping[str, Any], names: frozenset[str]) -> SavedState:
     known = names | texts.keys()
     _read_entries(saved, known, result)
     _drop_templates(result, names)
-    for name in blank:  # made to be loaded into, and nothing was
+    if blank and not result.identity:
+        why = "nothing was loaded into what templates=True made; it is not for saving"
+        raise _not_a_state(why)
+    for name in blank:
         result.state.pop(name, None)
         result.values.pop(name, None)
-    # Where nothing was loaded at all, it is an untrained optimizer's that was saved.
-    for name in [*(result.identity or sorted(blank)), *result.state]:
+    for name in [*result.identity, *result.state]:
         if name not in result.values:
             result.values[name] = {}
     for name in result.values:

@@ -44,8 +44,7 @@ TOLD = {
     "metadata_truncated": no_metadata("half", "pickle data was truncated"),
     "no_folder": no_metadata("nowhere", without("nowhere")),
     "parameter_renamed": missing_key("head.weight.step"),
-    "parameter_renamed_and_partly_loaded": "3 problems:\n"
-    "  - the saved state has lm_head.weight, the optimizer has not\n"
+    "parameter_renamed_and_partly_loaded": "2 problems:\n"
     "  - the saved state has nothing for head.weight\n"
     "  - to start these without state: missing='fresh'",
     "other_shape": on_each(

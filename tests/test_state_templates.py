@@ -83,7 +83,13 @@ def test_a_counter_in_the_groups_is_loaded_before_the_first_step(
     assert [group["step"] for group in resumed.param_groups] == [3]
     untrained = build_optimizer(twin, config)
     nothing = optimizer_state_dict(untrained, templates=True)
-    load_optimizer_state_dict(untrained, nothing)
+    with pytest.raises(StateError) as caught:
+        load_optimizer_state_dict(untrained, nothing)
+    assert str(caught.value) == (
+        "this is no saved optimizer state (nothing was loaded into what templates=True"
+        " made; it is not for saving): give what optimizer_state_dict(optimizer),"
+        " optimizer.state_dict() or torch.distributed.checkpoint made"
+    )
     assert "step" not in untrained.param_groups[0]
 
 
