@@ -1,1 +1,1 @@
-"""Record the jobs of a sweep, and make a table, a page and a resumed sweep of them."""
+"""Record, read and report what the jobs of a sweep did."""

@@ -56,7 +56,7 @@ def collect(
         metric: What ranks the jobs; None: as the sweep was started.
 
     Raises:
-        WrongObjectError: A folder has no jobs.
+        WrongObjectError: A folder has no jobs, or there is no such direction.
 
     """
     found: list[_Job] = []
@@ -72,13 +72,16 @@ def collect(
             raise WrongObjectError(msg)
         found += jobs
         sweeps += [sweep] if sweep else []
-    direction = direction or (sweeps[0].direction if sweeps else "minimize")
+    wanted = direction or (sweeps[0].direction if sweeps else "minimize")
+    if wanted not in ("minimize", "maximize"):
+        msg = f"direction={wanted!r} is none of minimize, maximize"
+        raise WrongObjectError(msg)
     swept = _swept([job.settings for job in found])
     nodes = list(dict.fromkeys(at for job in found for at in job.record.nodes))
     titles = list(dict.fromkeys(sweep.title for sweep in sweeps))
     return SweepResults(
         title=", ".join(titles) or ", ".join(folder.name for folder in folders),
-        direction=direction,
+        direction="minimize" if wanted == "minimize" else "maximize",
         jobs=_table(found, swept, nodes, metric),
         curves=_curves(found),
         swept=swept,

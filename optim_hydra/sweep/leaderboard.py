@@ -1,67 +1,43 @@
-"""Rank the jobs of a sweep: over seeds, since one good seed proves nothing."""
+"""Show the settings of a sweep in the terminal, the best first."""
 
 from __future__ import annotations
 
-import pandas as pd
+import math
+
 from rich import box
 from rich.table import Table
 
+from optim_hydra.sweep.page_data import shown
 from optim_hydra.sweep.results import SweepResults
+from optim_hydra.sweep.seeds import over_seeds, setting_keys
 
-__all__ = ["leaderboard", "over_seeds", "seed_keys"]
+__all__ = ["leaderboard"]
 
 _ROWS = 15
 
 
-def seed_keys(swept: list[str]) -> list[str]:
-    """Return the swept keys that are seeds: `seed`, `data.seed`."""
-    return [key for key in swept if key.rpartition(".")[2] == "seed"]
-
-
-def over_seeds(results: SweepResults) -> pd.DataFrame:
-    """Return one row for each setting, the best first.
-
-    Columns: the swept keys but seeds, then `mean` and `std` of the results that there
-    are, `jobs`, and `failed`. `std` is that of a sample (n - 1), NaN for one job. A
-    setting without a result comes last.
-    """
-    jobs = results.jobs
-    keys = [key for key in results.swept if key not in seed_keys(results.swept)]
-    grouped = jobs.assign(_one=0).groupby(keys or ["_one"], sort=False, dropna=False)
-    table = grouped.agg(
-        mean=("result", "mean"),
-        std=("result", "std"),
-        jobs=("job", "count"),
-        failed=("status", lambda status: int((status == "failed").sum())),
-    ).reset_index()
-    table = table.sort_values(
-        "mean",
-        ascending=results.direction == "minimize",
-        na_position="last",
-        kind="stable",
-    )
-    return table.drop(columns="_one", errors="ignore").reset_index(drop=True)
-
-
 def leaderboard(results: SweepResults) -> Table:
-    """Return a table for the terminal."""
-    ranked = over_seeds(results)
+    """Return one row for each setting: mean and spread over its seeds."""
+    settings = over_seeds(results)
+    keys = setting_keys(results.swept)
+    has_seeds = keys != results.swept
     word = "lowest" if results.direction == "minimize" else "highest"
     table = Table(box=box.SIMPLE, title=f"{results.title}, {word} first")
-    seeds = bool(seed_keys(results.swept))
-    keys = [key for key in ranked.columns if key in results.swept]
-    shown = [*keys, "mean" if seeds else "result", *(["std"] if seeds else [])]
-    for name in [*shown, "jobs", "failed"]:
-        is_number = name not in keys
-        table.add_column(name, justify="right" if is_number else "left")
-    for row in ranked.head(_ROWS).to_dict("records"):
-        numbers = [_text(row["mean"]), *([_text(row["std"])] if seeds else [])]
-        counts = [str(row["jobs"]), str(row["failed"] or "")]
-        table.add_row(*(str(row[key]) for key in keys), *numbers, *counts)
-    if len(ranked) > _ROWS:
-        table.caption = f"and {len(ranked) - _ROWS} more settings"
+    for key in keys:
+        table.add_column(key, overflow="fold")
+    for title in ("mean", "std", "seeds") if has_seeds else ("result",):
+        table.add_column(title, justify="right")
+    table.add_column("failed", justify="right")
+    for setting in settings[:_ROWS]:
+        numbers = [_text(setting.mean)]
+        if has_seeds:
+            numbers += [_text(setting.std), str(setting.num_results)]
+        failed = str(setting.num_failed or "")
+        table.add_row(*map(shown, setting.values), *numbers, failed)
+    if len(settings) > _ROWS:
+        table.caption = f"and {len(settings) - _ROWS} more settings"
     return table
 
 
 def _text(value: float) -> str:
-    return "" if pd.isna(value) else f"{value:.4g}"
+    return "" if math.isnan(value) else shown(value)

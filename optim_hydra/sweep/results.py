@@ -1,27 +1,38 @@
-"""Own `SweepResults`: what the jobs of one or several sweeps did, as tables."""
+"""Own `SweepResults`: everything a report says about a sweep, as tables."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import pandas as pd
 
 __all__ = ["SweepResults"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SweepResults:
-    """Tables of jobs and of their curves."""
+    """The jobs of a sweep, or of several merged sweeps, and what they logged."""
 
     title: str
-    direction: str
-    """minimize or maximize."""
+    direction: Literal["minimize", "maximize"]
+    """Which result is the best: the lowest or the highest."""
     jobs: pd.DataFrame
-    """One row a job: job, status, result, seconds, error, folder, command, same_as,
-    then each swept key, each optimizer node, and `last.NAME` of each metric."""
-    curves: pd.DataFrame
-    """Columns job, metric, step, value."""
+    """One row a job, with the columns
+
+    - `job`, `status` (completed, failed, running, missing), `result` (NaN where there
+      is none), `seconds`, `error`, `folder`, `command` (shell text that repeats the
+      job), `same_as` (the job whose config is equal, or nothing),
+    - one for each swept key, named by the key,
+    - one for each optimizer node, such as `AdamW(lr=0.001)`,
+    - `last.NAME`: the last value of each logged metric.
+    """
     swept: list[str]
-    """Columns of `jobs` that are swept keys."""
+    """The swept keys, such as `optim@critic.optim` or `seed`."""
     nodes: list[str]
-    """Columns of `jobs` that are optimizer nodes."""
+    """The optimizer nodes, such as `critic.optim`."""
+    curves: pd.DataFrame
+    """What was logged, a row a value: `job`, `metric`, `step`, `value`.
+
+    A metric whose name starts with `lr.` is a learning rate.
+    """
