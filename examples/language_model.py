@@ -5,7 +5,6 @@ optimizer and its schedule come from one node of the configuration alone: no lin
 knows which optimizer that is.
 """
 
-import csv
 import math
 import sysconfig
 from pathlib import Path
@@ -18,7 +17,12 @@ from rich.progress import Progress
 from torch import Tensor, nn
 from torch.nn import functional
 
-from optim_hydra import assignment_report, build_lr_scheduler, build_optimizer
+from optim_hydra import (
+    assignment_report,
+    build_lr_scheduler,
+    build_optimizer,
+    log_metrics,
+)
 from optim_hydra.report import AssignmentReport
 
 VOCABULARY = 256
@@ -100,15 +104,6 @@ class LanguageModel(nn.Module):
         return bytes(tokens[0].tolist())
 
 
-class Metrics(NamedTuple):
-    """One row of ``metrics.csv``; only some steps have a validation loss."""
-
-    step: int
-    train_loss: float
-    val_loss: float | None
-    lr: float
-
-
 class Trained(NamedTuple):
     """The final validation loss, in nats per byte, and the optimizer's groups."""
 
@@ -167,14 +162,7 @@ def train(cfg: DictConfig, optim: DictConfig, output_dir: Path) -> Trained:
     assignment = assignment_report(optimizer)
     scheduler = build_lr_scheduler(optimizer, optim, total_training_steps=cfg.num_steps)
 
-    metrics_path = output_dir / "metrics.csv"
-    # Line buffering: each row is on disk as soon as its step is done.
-    with (
-        metrics_path.open("w", buffering=1, newline="") as file,
-        Progress(disable=not cfg.progress) as progress,
-    ):
-        writer = csv.writer(file)
-        writer.writerow(Metrics._fields)
+    with Progress(disable=not cfg.progress) as progress:
         task = progress.add_task("training", total=cfg.num_steps)
         for step in range(1, cfg.num_steps + 1):
             starts = torch.randint(last_start + 1, (batch_size,), generator=rng)
@@ -191,12 +179,13 @@ def train(cfg: DictConfig, optim: DictConfig, output_dir: Path) -> Trained:
             if step % cfg.eval_interval == 0 or step == cfg.num_steps:
                 val_loss = evaluate(model, val_windows, batch_size)
                 require_finite(val_loss, step)
-            writer.writerow(Metrics(step, loss.item(), val_loss, lr))
+            row = {"train_loss": loss, "val_loss": val_loss, "lr.optim": lr}
+            log_metrics(step, row, folder=output_dir)
             status = f"loss {loss.item():.3f}  lr {lr:.2e}"
             progress.update(task, advance=1, description=status)
 
     title = f"validation loss {val_loss:.3f} nats per byte"
-    plot_metrics(metrics_path, title, "step", ["train_loss", "val_loss"], ["lr"])
+    plot_metrics(output_dir, title, "step", ["train_loss", "val_loss"])
     sample = model.generate(b"def ", num_bytes=200, temperature=0.8, rng=rng)
     (output_dir / "sample.txt").write_bytes(sample + b"\n")
     return Trained(val_loss, assignment)

@@ -60,7 +60,7 @@ def returns_of(override: str, seed: int, folder: Path) -> list[tuple[float, floa
     run_example("actor_critic.py", seed, folder, override)
     with (folder / "metrics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    return [(float(row["env_steps"]), float(row["mean_return"])) for row in rows]
+    return [(float(row["step"]), float(row["mean_return"])) for row in rows]
 
 
 def draw_critics() -> Figure:

@@ -12,25 +12,24 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
-def plot_metrics(
-    metrics: Path, title: str, x: str, upper: Sequence[str], lower: Sequence[str]
-) -> None:
-    """Draw columns of `metrics.csv` as two panels into `learning_curve.png`.
+def plot_metrics(folder: Path, title: str, steps: str, upper: Sequence[str]) -> None:
+    """Draw columns of `metrics.csv` and the learning rates into `learning_curve.png`.
 
     Empty cells are left out, so a column may have a value in some rows only.
     """
-    rows = _rows(metrics)
+    rows = _rows(folder / "metrics.csv")
+    lower = [name for name in rows[0] if name.startswith("lr.")]
     figure = Figure(figsize=(8, 6), layout="constrained")
     top, bottom = figure.subplots(2, sharex=True, height_ratios=(2, 1))
     top.set_title(title)
     for axes, columns in ((top, upper), (bottom, lower)):
         for column, style in zip(columns, ("-", "--", ":"), strict=False):
-            _plot_column(axes, rows, x, column, style)
+            _plot_column(axes, rows, column, style)
         axes.grid(alpha=0.3)
         axes.legend()
-    bottom.set_xlabel(x.replace("_", " "))
+    bottom.set_xlabel(steps)
     bottom.set_ylabel("learning rate")
-    figure.savefig(metrics.with_name("learning_curve.png"), dpi=150)
+    figure.savefig(folder / "learning_curve.png", dpi=150)
 
 
 def draw_losses(runs: Sequence[tuple[str, Sequence[Path]]], window: int = 20) -> Figure:
@@ -59,16 +58,16 @@ def draw_losses(runs: Sequence[tuple[str, Sequence[Path]]], window: int = 20) ->
 
 
 def _plot_column(
-    axes: Axes, rows: list[dict[str, str]], x: str, column: str, style: str
+    axes: Axes, rows: list[dict[str, str]], column: str, style: str
 ) -> None:
-    label = column.replace("_", " ")
-    points = zip(*_points(rows, x, column), strict=True)
+    label = column.removeprefix("lr.").replace("_", " ")
+    points = zip(*_points(rows, column), strict=True)
     axes.plot(*points, style, linewidth=1.2, label=label)
 
 
 def _read_runs(paths: Sequence[Path], column: str, width: int) -> tuple[Array, Array]:
     """Return steps, and the values of each run, both as means of `width` rows."""
-    runs = np.array([_points(_rows(path), "step", column) for path in paths])
+    runs = np.array([_points(_rows(path), column) for path in paths])
     width = min(width, runs.shape[1])
     whole = runs[:, runs.shape[1] % width :]
     means = whole.reshape(len(paths), -1, width, 2).mean(2)
@@ -80,7 +79,5 @@ def _rows(metrics: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def _points(
-    rows: list[dict[str, str]], x: str, column: str
-) -> list[tuple[float, float]]:
-    return [(float(row[x]), float(row[column])) for row in rows if row[column]]
+def _points(rows: list[dict[str, str]], column: str) -> list[tuple[float, float]]:
+    return [(float(row["step"]), float(row[column])) for row in rows if row[column]]

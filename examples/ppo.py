@@ -1,6 +1,5 @@
 """PPO on CartPole-v1, with one optimizer for the actor and another for the critic."""
 
-import csv
 import math
 import random
 from collections import deque
@@ -19,10 +18,9 @@ from torch import Tensor, nn
 from torch.distributions import Categorical
 from torch.utils.data import TensorDataset
 
-from optim_hydra import build_lr_scheduler, build_optimizer
+from optim_hydra import build_lr_scheduler, build_optimizer, log_metrics
 
 LOSSES = ("policy_loss", "value_loss", "entropy", "approx_kl")
-COLUMNS = ("update", "env_steps", "mean_return", "actor_lr", "critic_lr", *LOSSES)
 
 
 class Learner:
@@ -166,27 +164,23 @@ def train(cfg: DictConfig, output_dir: Path) -> float:
     steps = updates * cfg.num_epochs * cfg.num_minibatches
     actor = Learner(cfg, "actor", make_net(cfg.hidden_size, 2, gain=0.01), steps)
     critic = Learner(cfg, "critic", make_net(cfg.hidden_size, 1, gain=1.0), steps)
-    metrics_path = output_dir / "metrics.csv"
-    # Line buffering: each row is on disk as soon as its update is done.
     with (
         closing(make_envs(cfg.num_envs)) as envs,
-        metrics_path.open("w", buffering=1, newline="") as file,
         Progress(disable=not cfg.progress) as progress,
     ):
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
         task = progress.add_task("training", total=updates)
         batches = rollouts(cfg, envs, actor.net, critic.net)
         for number in range(1, updates + 1):
             batch, mean_return = next(batches)
             losses = update(cfg, actor, critic, batch)
             rates = (actor.lr, critic.lr)
+            row = {"mean_return": mean_return}
+            row |= dict(zip(("lr.actor", "lr.critic"), rates, strict=True))
+            row |= dict(zip(LOSSES, losses.tolist(), strict=True))
             env_steps = number * cfg.num_envs * cfg.num_steps
-            row = (number, env_steps, mean_return, *rates, *losses.tolist())
-            writer.writerow(row)
+            log_metrics(env_steps, row, folder=output_dir)
             status = "return {:.0f}  actor lr {:.1e}  critic lr {:.1e}"
             description = status.format(mean_return, *rates)
             progress.update(task, advance=1, description=description)
-    title = "PPO on CartPole-v1"
-    plot_metrics(metrics_path, title, "env_steps", COLUMNS[2:3], COLUMNS[3:5])
+    plot_metrics(output_dir, "PPO on CartPole-v1", "environment steps", ["mean_return"])
     return evaluate(actor.net, cfg.eval_episodes, seed=cfg.seed + 10_000)

@@ -9,8 +9,10 @@ from optim_hydra.signature import signature_of
 
 __all__ = ["decay_meaning"]
 
-# Arguments by which classes switch between the two.
-_SWITCHES = ("decoupled_weight_decay", "weight_decouple", "decouple", "decoupled_decay")
+# Arguments by which classes switch between the two. lion_pytorch means something else
+# by decoupled_weight_decay: its decay is decoupled either way.
+_SWITCHES = ("weight_decouple", "decouple", "decoupled_decay")
+_TORCH_SWITCH = "decoupled_weight_decay"
 _DECOUPLED = ("adamw", "lion", "muon", "sgdw", "adan", "adafactor", "schedulefree")
 _COUPLED = ("torch.optim.", "bitsandbytes.optim.")
 
@@ -31,7 +33,8 @@ def decay_meaning(cls: type, arguments: Mapping[str, Any]) -> str:
     taken = signature_of(cls).arguments
     if "weight_decay" not in taken:
         return ""
-    for switch in _SWITCHES:
+    is_torch = cls.__module__.startswith("torch.optim.")
+    for switch in (*_SWITCHES, *[_TORCH_SWITCH] * is_torch):
         if switch in taken:
             value = arguments.get(switch, taken[switch].default)
             return "decoupled" if value else "L2"

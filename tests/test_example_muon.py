@@ -48,7 +48,7 @@ def test_the_example_trains_with_both_and_draws_their_losses(
         with (tmp_path / "out" / node / "metrics.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
         assert len(rows) == 40
-        assert max(float(row["lr"]) for row in rows) == pytest.approx(peak)
+        assert max(float(row["lr.optim"]) for row in rows) == pytest.approx(peak)
         assert [row["step"] for row in rows if row["val_loss"]] == ["20", "40"]
 
     image = matplotlib.image.imread(tmp_path / "out/losses.png")

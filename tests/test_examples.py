@@ -47,9 +47,9 @@ def test_actor_critic_learns_cartpole(
     assert float(text.partition(",")[0]) >= 450
     rows = rows_of(tmp_path / "out/metrics.csv")
     assert len(rows) == 60
-    peak = max(float(row["critic_lr"]) for row in rows)
+    peak = max(float(row["lr.critic"]) for row in rows)
     assert peak == pytest.approx(1e-4 if "lion" in str(critic) else 1e-3, rel=0.05)
-    assert float(rows[-1]["actor_lr"]) == 0.0
+    assert float(rows[-1]["lr.actor"]) == 0.0
     assert (tmp_path / "out/learning_curve.png").stat().st_size > 10_000
 
 
@@ -81,7 +81,7 @@ def test_sft_learns_and_takes_the_legacy_command_line(
     assert "optim.warmup_steps_ratio is now lr_warmup_steps_ratio" in result.stderr
     assert "optim.lr_scheduler is now lr_scheduler_type" in result.stderr
     rows = rows_of(tmp_path / "out/metrics.csv")
-    rates = [float(row["lr"]) for row in rows]
+    rates = [float(row["lr.optim"]) for row in rows]
     assert rates[0] == 0.0
     assert rates[10] == pytest.approx(1e-3)
     assert rates[-1] == pytest.approx(1e-4, rel=0.05)

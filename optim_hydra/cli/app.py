@@ -69,6 +69,10 @@ def run() -> None:
     """Run the command; an error on purpose is a message, not a trace."""
     try:
         app()
+    except ModuleNotFoundError as error:
+        what = "the report of a sweep needs pip install 'optim-hydra[sweep]'"
+        typer.echo(f"{error}: {what}", err=True)
+        sys.exit(1)
     except OptimHydraError as error:
         typer.echo(str(error), err=True)
         sys.exit(1)

@@ -98,18 +98,21 @@ def _sweep_of(folder: Path) -> SweepRecord | None:
 
 def _jobs_of(folder: Path, sweep: SweepRecord | None, start: str) -> list[_Job]:
     jobs: dict[int, _Job] = {}
+    planned = (sweep.jobs if sweep else None) or []
     for path in job_files(folder):
         try:
             record = read_record(path, JobRecord)
         except RecordError as error:
-            text = {"status": "failed", "error": str(error)}
-            record = JobRecord(job=len(jobs) + 1_000_000, overrides=[], **text)  # type: ignore[arg-type]
+            # Hydra's own name of a job's folder is its number.
+            name = path.parent.name
+            number = int(name) if name.isdecimal() else len(jobs)
+            typed = planned[number] if number < len(planned) else []
+            record = JobRecord(number, typed, status="failed", error=str(error))
         if record.is_dead:
             record.status, record.error = "failed", _LOST
         curves = read_curves(path.with_name(METRICS))
         label = f"{start}{record.job}"
         jobs[record.job] = _Job(record, path.parent, sweep, label, curves)
-    planned = (sweep.jobs if sweep else None) or []
     for number, overrides in enumerate(planned):
         if number not in jobs:
             record = JobRecord(job=number, overrides=overrides, status="missing")
@@ -120,7 +123,7 @@ def _jobs_of(folder: Path, sweep: SweepRecord | None, start: str) -> list[_Job]:
 
 def _swept(settings: Iterable[dict[str, str]]) -> list[str]:
     """Name the keys whose values differ between jobs."""
-    rows = list(settings)
+    rows = [row for row in settings if row]
     keys = list(dict.fromkeys(key for row in rows for key in row))
     return [key for key in keys if len({row.get(key) for row in rows}) > 1]
 

@@ -28,7 +28,7 @@ def log_metrics(
 
     Args:
         step: What the curves are drawn over, such as updates or samples.
-        values: Name -> number, or a tensor of one element.
+        values: Name -> number, or a tensor of one element; None leaves a cell empty.
         folder: Where the file is. None: the output folder of the Hydra job.
 
     Raises:
@@ -45,8 +45,9 @@ def log_metrics(
 
     """
     path = (_job_folder() if folder is None else Path(folder)) / METRICS
-    row: dict[str, float] = {_STEP: step}
-    row |= {name: plain_number(value, name) for name, value in values.items()}
+    row: dict[str, float | str] = {_STEP: step}
+    for name, value in values.items():
+        row[name] = "" if value is None else plain_number(value, name)
     columns = _columns_of(path)
     added = [name for name in row if name not in columns]
     if columns and added:
