@@ -133,7 +133,7 @@ def _table(
 ) -> pd.DataFrame:
     first: dict[str, str] = {}
     rows: list[dict[str, Any]] = []
-    metrics = sorted({name for job in jobs for name in job.curves})
+    metrics = list(dict.fromkeys(name for job in jobs for name in job.curves))
     for job in jobs:
         record = job.record
         same = first.setdefault(record.config_hash or job.label, job.label)

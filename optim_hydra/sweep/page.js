@@ -30,7 +30,7 @@ const column = (title, get, {show = fmt, before = () => "", ...more} = {}) => ({
   title: esc(title), type: "value", data: null, ...more,
   render: (_, type, row) => {
     const value = get(row) ?? null, text = value === null ? "" : show(value);
-    return type === "display" ? before(row) + esc(text) : type === "filter" ? text : value;
+    return type === "display" ? before(row) + esc(text) : type === "filter" ? esc(text) : value; // DataTables makes HTML of a filter with an &
   },
 });
 const options = (filter, count, length) => ({ // one page needs no search and no paging
@@ -105,7 +105,7 @@ function failuresTable(DataTable, {data, name}) {
   $("failures").classList.toggle("empty", !data.failures.length);
   new DataTable("#failed", {
     ...options("Filter failures", data.failures.length, 8), ordering: false, data: data.failures, columns: [{title: "", data: null,
-      render: (_, type, row) => type === "display" ? card(row) : `${row.error} ${row.jobs.map(name).join(" ")}`}],
+      render: (_, type, row) => type === "display" ? card(row) : esc(`${row.error} ${row.jobs.map(name).join(" ")}`)}],
   });
 }
 

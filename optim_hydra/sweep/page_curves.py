@@ -42,7 +42,7 @@ def packed_curves(curves: pd.DataFrame, names: Sequence[str]) -> Curves:
         names: The jobs, the best first; a curve keeps the number of its job's place.
 
     """
-    metric, found = pd.factorize(curves["metric"], sort=True)
+    metric, found = pd.factorize(curves["metric"])
     metrics = [str(name) for name in found]
     job = pd.Index(names).get_indexer(pd.Index(curves["job"]))
     curve = metric * len(names) + job
