@@ -82,6 +82,8 @@ class SweepWatch:
             return
         self._ended.set()
         self._thread.join(timeout=5)
+        self.look()
+        log.info("sweep: %s", self.line())
         sys.stdout.flush()
         command = [sys.executable, "-m", "optim_hydra.cli", "report", str(self.folder)]
         subprocess.run(command, check=False)  # noqa: S603 - our own command
