@@ -54,6 +54,7 @@ class ResumeReport:
         return "\n  ".join([text, *map(str, self.differences)])
 
 
+@torch.inference_mode(mode=False)  # what is restored has to be updated later
 @without_collection()
 def load_optimizer_state_dict(
     optimizer: Optimizer,
@@ -119,12 +120,13 @@ def load_optimizer_state_dict(
     updates, differences = plan_values(known, state, problems)
     strict = {slot.name for slot in slots if slot.on_resume == "strict"}
     problems += [str(d) for d in differences if strict & set(d.names)]
+    is_whole = bool(state.identity)
+    calls = plan_shared(optimizer, state.shared, problems, is_whole=is_whole)
     _raise_if(problems, optimizer)
     if state.by_order:
         text = "the saved state has no names: it was matched by order and shape"
         warnings.warn(text, OptimHydraWarning, stacklevel=3)  # past the decorator
     new = [(slot, _copied(slot, state)) for slot in known]
-    calls = plan_shared(optimizer, state.shared, is_whole=bool(state.identity))
     for slot, values in new:
         slot.set_state(values)
     for slot in slots:

@@ -57,9 +57,10 @@ def read_saved(saved: Any, names: Iterable[str]) -> SavedState:
         raise _not_a_state(why)
     groups, state = saved.get("param_groups"), saved.get("state")
     if isinstance(groups, (list, tuple)) and isinstance(state, Mapping):
-        shared = {k: v for k, v in state.items() if isinstance(k, str)}
-        shared |= {k: v for k, v in saved.items() if k not in _GROUPED}
-        return _of_groups(groups, state, shared)
+        result = _of_groups(groups, state)
+        added = {k: v for k, v in saved.items() if k not in _GROUPED}
+        result.shared |= {f"+.{key}": value for key, value in added.items()}
+        return result
     if any(not isinstance(key, str) for key in saved):
         why = "not all of its keys are names"
         raise _not_a_state(why)
@@ -106,10 +107,9 @@ def _not_a_state(why: str) -> StateError:
     return StateError([Problem(what, "", StateError)])
 
 
-def _of_groups(
-    groups: Iterable[Any], state: Mapping[Any, Any], added: dict[str, Any]
-) -> SavedState:
+def _of_groups(groups: Iterable[Any], state: Mapping[Any, Any]) -> SavedState:
     result = SavedState()
+    added = {key: value for key, value in state.items() if isinstance(key, str)}
     for group in groups:
         if not isinstance(group, Mapping):
             why = f"one of its groups is of type {type(group).__name__}"

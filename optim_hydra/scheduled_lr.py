@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 RATES_TAKEN = "_optim_hydra_rates_taken"
 # What its node says about resuming.
 POLICY = "_optim_hydra_on_resume"
+# Stands before the number of a group in saved state.
+_GROUP = "group "
 
 
 class ScheduledLR(LRScheduler):
@@ -122,12 +124,21 @@ class ScheduledLR(LRScheduler):
         """Check what `load_state_dict` would refuse.
 
         Raises:
-            ConfigError: It holds no step, or differs where `on_resume` is strict.
+            ConfigError: It holds no step, or differs where `on_resume` is strict, or
+                can't be used where that is checkpoint.
 
         """
-        saved_step(state_dict)
+        step = saved_step(state_dict)
         changed = self._changed(state_dict)
-        if changed and vars(self.optimizer).get(POLICY) == "strict":
+        policy = vars(self.optimizer).get(POLICY)
+        if changed and policy == "checkpoint" and "lr_warmup_steps" in state_dict:
+            try:
+                for schedule in _schedules_of(state_dict):
+                    schedule.factor(max(step, 0))
+            except (TypeError, ValueError, KeyError, ArithmeticError) as error:
+                what = f"the saved schedule can't be used: {error}"
+                raise ConfigError([Problem(what, "", ConfigError)]) from error
+        if changed and policy == "strict":
             what = (
                 f"the saved schedule differs: {', '.join(changed)}; on_resume is strict"
             )
@@ -146,11 +157,11 @@ class ScheduledLR(LRScheduler):
         policy = vars(self.optimizer).get(POLICY, "config")
         text = f"the saved schedule differs: {', '.join(changed)}"
         if policy == "checkpoint" and "lr_warmup_steps" in state_dict:
-            self.schedule = Schedule.of(state_dict)
+            self.schedule, *_ = _schedules_of(state_dict)
             self.own = {
-                int(key.removeprefix("group ")): Schedule.of(value)
+                int(key.removeprefix(_GROUP)): Schedule.of(value)
                 for key, value in state_dict.items()
-                if key.startswith("group ")
+                if key.startswith(_GROUP)
             }
             text = text.replace("differs:", "differs, it is used:")
         else:
@@ -164,8 +175,14 @@ class ScheduledLR(LRScheduler):
         identity["base_lrs"] = rates
         identity |= self.schedule.described()
         for index, own in self.own.items():
-            identity[f"group {index}"] = own.described()
+            identity[f"{_GROUP}{index}"] = own.described()
         return identity
+
+
+def _schedules_of(state_dict: Mapping[str, Any]) -> list[Schedule]:
+    """Return the saved schedule, and those of the groups that have their own."""
+    own = [value for key, value in state_dict.items() if key.startswith(_GROUP)]
+    return [Schedule.of(described) for described in (state_dict, *own)]
 
 
 def saved_step(state_dict: Any) -> int:

@@ -51,14 +51,19 @@ def shared_keys(optimizer: Optimizer) -> dict[int, tuple[str, ...]]:
 
 
 def plan_shared(
-    optimizer: Optimizer, saved: Mapping[str, Any], *, is_whole: bool
+    optimizer: Optimizer,
+    saved: Mapping[str, Any],
+    problems: list[str],
+    *,
+    is_whole: bool,
 ) -> list[Callable[[], None]]:
     """Return the calls that restore what was saved, each with a copy of its own.
 
     Args:
         optimizer: What was restored otherwise.
         saved: What `shared_state` returned; without a class, `*.{key}`, it is of
-            whatever optimizer there is.
+            whatever optimizer there is, and so is an attribute, `+.{key}`.
+        problems: Where to note values of another kind.
         is_whole: Whether what is not in `saved` was not there either.
 
     """
@@ -68,19 +73,33 @@ def plan_shared(
         start = _start(part, leaf)
         longest_first = inner_of(leaf)[::-1]
         for entry, value in saved.items():
-            begin = start if entry.startswith(start) else "*."
-            key = entry.removeprefix(begin)
-            if not entry.startswith(begin):
+            begin = next((b for b in (start, "*.", "+.") if entry.startswith(b)), None)
+            if begin is None:
                 continue
+            key = entry.removeprefix(begin)
             prefix, each = next(p for p in longest_first if key.startswith(p[0]))
+            name = key.removeprefix(prefix)
+            if begin == "+." and name not in vars(each):
+                log.warning("%s has no %r: it was left out", type(leaf).__name__, name)
+                continue
             kept.add(start + key)
-            calls.append(_setter(each, key.removeprefix(prefix), value))
+            calls.append(_setter(each, name, value))
+            named: Mapping[Any, Any] = each.state
+            held = _saved_form(vars(each).get(name, named.get(name)))
+            if held is not None and _kind(held) is not _kind(value):
+                what = f"the saved {key} is of type {type(value).__name__}, where"
+                problems.append(f"{what} {type(held).__name__} is due")
     if is_whole:
         for start, each, key, _ in _entries(optimizer):
             name = key.rpartition(".")[2]
             if start + key not in kept and name in each.state:
                 calls.append(_remover(each, name))
     return calls
+
+
+def _kind(value: Any) -> object:
+    kinds = {Tensor: Tensor, str: str, int: float, float: float, Mapping: Mapping}
+    return next((k for cls, k in kinds.items() if isinstance(value, cls)), None)
 
 
 def _start(part: str, leaf: Optimizer) -> str:

@@ -218,3 +218,50 @@ def test_making_templates_draws_no_random_numbers(name: str) -> None:
     drawn = torch.rand(3)
     torch.manual_seed(0)
     assert drawn.tolist() == torch.rand(3).tolist()
+
+
+def test_shared_state_of_another_kind_changes_nothing() -> None:
+    module = layers()
+    optimizer = build_optimizer(module, of("MADGRAD"))
+    train(module, optimizer, range(2))
+    saved = optimizer_state_dict(optimizer)
+    [entry] = [key for key in saved if key.startswith("shared.")]
+    before = bits(copy.deepcopy(optimizer_state_dict(optimizer)))
+    with pytest.raises(StateError) as caught:
+        load_optimizer_state_dict(optimizer, {**saved, entry: "three"})
+    assert str(caught.value) == "the saved k is of type str, where Tensor is due"
+    assert bits(optimizer_state_dict(optimizer)) == before
+
+
+def test_what_a_class_does_not_know_of_is_left_out_by_name(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    optimizer = build_optimizer(layers(), {})
+    with caplog.at_level(logging.WARNING):
+        load_optimizer_state_dict(optimizer, {**optimizer.state_dict(), "epoch": 3})
+    assert "AdamW has no 'epoch': it was left out" in caplog.messages
+    assert not optimizer.state
+
+
+def test_state_that_is_loaded_in_inference_mode_can_be_updated() -> None:
+    module = layers()
+    optimizer = build_optimizer(module, {})
+    train(module, optimizer, range(2))
+    resumed = build_optimizer(module, {})
+    with torch.inference_mode():
+        load_optimizer_state_dict(resumed, optimizer_state_dict(optimizer))
+    train(module, resumed, range(2))
+
+
+def test_a_schedule_that_can_not_be_used_changes_nothing() -> None:
+    schedule = {"lr_scheduler_type": "cosine", "total_training_steps": 10}
+    config = {"actor": {"optim": {**schedule, "on_resume": "checkpoint"}}}
+    container = build_optimizers({"actor": layers()}, config)
+    saved = container.state_dict()
+    before = bits(copy.deepcopy(saved))
+    with pytest.raises(StateError) as caught:
+        container.load_state_dict(
+            {**saved, "lr_schedulers.actor.total_training_steps": "ten"}
+        )
+    assert "the saved schedule can't be used: " in str(caught.value)
+    assert bits(container.state_dict()) == before
