@@ -102,20 +102,18 @@ def flat_state(
     warn_of_objects(flat)
     if copies:
         flat = {key: _copied(value) for key, value in flat.items()}
-    writer = Writer()
+        # What is loaded has the text that was saved.
+        return flat | {f"{IDENTITY}.{slot.name}": "" for slot in slots}
     keys = {each: tuple(key for key, _ in found) for each, found in values.items()}
-    named = shared_keys(optimizer)
+    shared_by = shared_keys(optimizer, own_shared)
+    writer = Writer()
     for slot in slots:
-        entry = f"{IDENTITY}.{slot.name}"
-        if copies:
-            flat[entry] = ""  # what is loaded has the text that was saved
-            continue
-        flat[entry] = writer.text(
+        flat[f"{IDENTITY}.{slot.name}"] = writer.text(
             path_of(type(slot.optimizer)),
             slot.parameter,
             own[slot.name],
             keys[id(slot.group)],
-            named.get(id(slot.optimizer), ()),
+            shared_by[id(slot.optimizer)],
         )
     return flat
 

@@ -39,15 +39,15 @@ def shared_state(optimizer: Optimizer) -> dict[str, Any]:
     return found
 
 
-def shared_keys(optimizer: Optimizer) -> dict[int, tuple[str, ...]]:
+def shared_keys(
+    optimizer: Optimizer, shared: Mapping[str, Any]
+) -> dict[int, tuple[str, ...]]:
     """Return id of an optimizer that holds groups -> its keys in `shared_state`."""
-    found = {}
-    for part, leaf, _ in leaves(optimizer):
-        start = _start(part, leaf)
-        entries = shared_state(leaf)
-        own = start.removeprefix(part)
-        found[id(leaf)] = tuple(key.removeprefix(own) for key in entries)
-    return found
+    starts = {id(leaf): _start(part, leaf) for part, leaf, _ in leaves(optimizer)}
+    return {
+        each: tuple(key.removeprefix(start) for key in shared if key.startswith(start))
+        for each, start in starts.items()
+    }
 
 
 def plan_shared(
