@@ -46,6 +46,8 @@ def test_the_wheel_holds_the_groups_the_types_and_the_licence(wheel: Path) -> No
     conf = ROOT / "conf"
     files = [path.relative_to(conf) for path in conf.rglob("*.yaml")]
     assert {f"optim_hydra/conf/{file}" for file in files} <= names
+    pages = ("page.html", "page.css", "page.js", "page_charts.js")
+    assert {f"optim_hydra/sweep/{file}" for file in pages} <= names
     assert "optim_hydra/py.typed" in names
     assert "optim_hydra/hydra_plugins/optim_hydra_plugins.py" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)

@@ -46,7 +46,7 @@ class Report:
 
     def __init__(self, context: BrowserContext, path: Path) -> None:
         context.set_offline(True)
-        context.set_default_timeout(120_000)
+        context.set_default_timeout(60_000)
         self.page: Page = context.new_page()
         self.complaints: list[str] = []
         self.requests: list[str] = []
@@ -90,6 +90,24 @@ class Report:
         self.settle()
         layout = f'document.getElementById("{chart}").layout'
         return self.page.evaluate(f"{layout}.{name}")
+
+    def hover(self, line: int, point: int) -> str:
+        """Move the mouse to a point of a learning curve; return what is shown there."""
+        chart = self.page.locator("#curves")
+        chart.scroll_into_view_if_needed()
+        x, y = chart.evaluate(
+            """(chart, [line, point]) => {
+                const {xaxis, yaxis} = chart._fullLayout, {x, y} = chart.data[line];
+                return [xaxis._offset + xaxis.d2p(x[point]),
+                        yaxis._offset + yaxis.d2p(y[point])];
+            }""",
+            [line, point],
+        )
+        box = chart.bounding_box()
+        self.page.mouse.move(box["x"] + x, box["y"] + y, steps=4)
+        label = chart.locator(".hovertext")
+        label.wait_for()
+        return label.text_content()
 
     def overflow(self) -> int:
         return self.page.evaluate(
@@ -241,6 +259,15 @@ def test_metric_rate_and_scale_are_chosen(visit) -> None:
     assert report.axis("yaxis.title.text", "rate-curves") == "lr.actor.0"
 
 
+def test_hovering_names_the_job_its_setting_and_the_value(visit) -> None:
+    report = visit(actor_critic(num_points=8))
+    report.page.select_option("#form", "jobs")
+    report.search("rmsprop")
+    report.settle()
+    found = report.hover(line=1, point=3)
+    assert found.startswith("job 9 · rmsprop · seed 0step 6,144episode_return ")
+
+
 def test_selected_jobs_come_to_the_front(visit) -> None:
     report = visit()
     report.page.select_option("#form", "jobs")
@@ -370,9 +397,13 @@ def test_nothing_in_the_results_becomes_markup(visit) -> None:
     assert report.column(key)[0] == f"sgd{HOSTILE}"
     assert page.locator("#failed h3").first.inner_text() == HOSTILE
     assert page.locator("#curves .ytitle").text_content() == f"episode_return{HOSTILE}"
-    page.evaluate('Plotly.Fx.hover("curves", [{curveNumber: 0, pointNumber: 1}])')
-    page.locator("#curves .hovertext").wait_for()
-    assert HOSTILE in page.locator("#curves .hovertext").first.text_content()
+    assert HOSTILE in report.hover(line=0, point=1)
+    page.get_by_role("button", name="Columns").click()
+    names = page.locator(".dt-button-collection button").all_inner_texts()
+    assert key in [name.strip() for name in names]
+    page.keyboard.press("Escape")
+    report.search("lion<img src=x %{x} &amp; </script>")
+    assert report.column("job") == ["6", "7", "8"]
     assert page.locator("img").count() == 0
 
 

@@ -5,7 +5,8 @@ const h = (tag, props, ...children) => {
   element.append(...children);
   return element;
 };
-// Text for HTML and for plotly, which reads tags and %{...} in labels.
+// Text for HTML, for plotly, which reads tags and %{...} in labels, and for the filter
+// of DataTables, which has a browser decode what it searches.
 const esc = text => String(text).replace(/[&<>"'%]/g, c => `&#${c.charCodeAt(0)};`);
 const fmt = x => {
   if (typeof x !== "number" || Number.isInteger(x)) return String(x);
@@ -20,6 +21,7 @@ const unpack = async id => {
   return new Response(new Blob([raw]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 };
 const unpackText = async id => new TextDecoder().decode(await unpack(id));
+const {nonce} = document.currentScript; // only scripts that have it run in this page
 const narrow = matchMedia("(max-width: 640px)");
 
 // Columns: what has no value comes last, whichever way it is sorted.
@@ -30,7 +32,7 @@ const column = (title, get, {show = fmt, before = () => "", ...more} = {}) => ({
   title: esc(title), type: "value", data: null, ...more,
   render: (_, type, row) => {
     const value = get(row) ?? null, text = value === null ? "" : show(value);
-    return type === "display" ? before(row) + esc(text) : type === "filter" ? esc(text) : value; // DataTables makes HTML of a filter with an &
+    return type === "display" ? before(row) + esc(text) : type === "filter" ? esc(text) : value;
   },
 });
 const options = (filter, count, length) => ({ // one page needs no search and no paging
@@ -123,7 +125,7 @@ document.addEventListener("click", async ({target}) => {
 });
 
 async function main() {
-  document.head.append(h("script", {textContent: await unpackText("plotly")}));
+  document.head.append(h("script", {nonce, textContent: await unpackText("plotly")}));
   $("style").before(h("style", {textContent: await unpackText("tables-style")}));
   const bundle = new Blob([await unpackText("tables")], {type: "text/javascript"});
   const {default: DataTable} = await import(URL.createObjectURL(bundle));
