@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
+from torch import Tensor
 from torch.optim import Optimizer
 
 from optim_hydra.checkpoint import optimizer_state_dict
@@ -53,19 +54,28 @@ def export_optimizer_state_dict(optimizer: Optimizer, form: Form) -> dict[str, A
     flat = optimizer_state_dict(optimizer)
     if form == "flattened":
         kinds = ("state.", "param_groups.")
-        return {key: value for key, value in flat.items() if key.startswith(kinds)}
+        kept = {key: value for key, value in flat.items() if key.startswith(kinds)}
+        # Who names parameters looks for the names of the group with each of them.
+        for group in _groups(optimizer):
+            for name in group["params"]:
+                kept[f"param_groups.{name}.param_names"] = group["params"]
+        return kept
     return _native(optimizer) if form == "native" else _nested(optimizer)
 
 
-def _nested(optimizer: Optimizer) -> dict[str, Any]:
-    slots = slots_of(optimizer)
+def _groups(optimizer: Optimizer) -> _Groups:
+    """Return the groups with names in place of parameters."""
     groups: dict[int, dict[str, Any]] = {}
-    for slot in slots:
+    for slot in slots_of(optimizer):
         group = groups.setdefault(id(slot.group), {**slot.group, "params": []})
         group.pop("param_names", None)
         group["params"].append(slot.name)
-    state = {slot.name: slot.state() for slot in slots}
-    return {"state": state, "param_groups": _merged(list(groups.values()))}
+    return list(groups.values())
+
+
+def _nested(optimizer: Optimizer) -> dict[str, Any]:
+    state = {slot.name: slot.state() for slot in slots_of(optimizer)}
+    return {"state": state, "param_groups": _merged(_groups(optimizer))}
 
 
 def _native(optimizer: Optimizer) -> dict[str, Any]:
@@ -90,13 +100,18 @@ def _native(optimizer: Optimizer) -> dict[str, Any]:
     return {"state": state, "param_groups": _merged(groups)}
 
 
+def _exact(value: Any) -> Any:
+    """Return what shows a value in full; a tensor's own text is rounded."""
+    return (str(value.dtype), value.tolist()) if isinstance(value, Tensor) else value
+
+
 def _merged(groups: _Groups) -> _Groups:
     """Make one of the groups whose settings are equal."""
     found: dict[str, dict[str, Any]] = {}
     lists = ("params", "param_names")
     for group in groups:
         settings = {key: value for key, value in group.items() if key not in lists}
-        mark = repr(sorted(settings.items()))
+        mark = repr(sorted((key, _exact(value)) for key, value in settings.items()))
         if mark not in found:
             found[mark] = {**group, **{k: [] for k in lists if k in group}}
         for key in lists:

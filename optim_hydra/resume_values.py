@@ -114,7 +114,7 @@ def _plan_group(
         if key == "lr" and "initial_lr" not in group:
             # No schedule is at work here yet, and the one to come starts from lr.
             value = _plain(saved.values[first.name].get("initial_lr", value))
-        if key in settings and not _is_like(value, group.get(key)):
+        if key in group and not _is_like(value, group[key]):
             what = f"the saved {key} of {first.name} is {shown(value)}, unlike"
             problems.append(f"{what} {shown(_plain(group.get(key)))}")
             continue
@@ -152,7 +152,9 @@ def _compare(
 def _is_like(value: Any, current: Any) -> bool:
     """Whether a saved setting is of the kind of this run's."""
     if isinstance(current, (list, tuple)):
-        return isinstance(value, (list, tuple)) and len(value) == len(current)
+        if not isinstance(value, (list, tuple)) or len(value) != len(current):
+            return False
+        return all(map(_is_like, value, current))
     if isinstance(current, (int, float, Tensor)) and not isinstance(current, bool):
         return to_float(value) is not None and not isinstance(value, str)
     return True
@@ -169,7 +171,8 @@ def _equal(first: Any, second: Any) -> bool:
             return float(first) == float(second)
         except (TypeError, ValueError):
             return False
-    return bool(first == second)
+    both_nan = first != first and second != second  # noqa: PLR0124 - NaN alone
+    return bool(first == second or both_nan)
 
 
 def _plain(value: Any) -> Any:

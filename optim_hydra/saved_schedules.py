@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import logging
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
@@ -85,9 +88,50 @@ def _note(
                 scheduler.check_state(state)
             except ConfigError as error:
                 problems.append(str(error))
+        elif state and state.keys() != scheduler.state_dict().keys():
+            kind = type(scheduler).__name__
+            problems.append(f"the saved schedule of {name} is none of {kind}")
 
 
 def load_schedules(optimizer: Optimizer, found: _Saved) -> None:
-    """Restore what `saved_schedules` returned."""
-    for name, state in found.items():
-        _schedulers(optimizer)[name].load_state_dict(state)
+    """Restore what `saved_schedules` returned, then say what differs."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for name, state in found.items():
+            scheduler = _schedulers(optimizer)[name]
+            scheduler.load_state_dict(copy.deepcopy(state))
+            if not isinstance(scheduler, ScheduledLR):
+                _settle(scheduler, state)
+    for warning in caught:  # an error, where the program makes them errors
+        warnings.warn(warning.message, stacklevel=3)
+
+
+def _settle(scheduler: LRScheduler, state: Mapping[str, Any]) -> None:
+    """Let a schedule of torch go on from the rates that the groups start from.
+
+    It saves those of the run that was saved, one for each of its groups.
+    """
+    # SequentialLR has none itself, and its schedules have the same.
+    parts = [state, *(state.get("_schedulers") or ())]
+    bases = next((part["base_lrs"] for part in parts if part.get("base_lrs")), None)
+    rates = state.get("_last_lr")
+    if not bases or not rates or not float(bases[0]):
+        return
+    factor = float(rates[0]) / float(bases[0])
+    groups = scheduler.optimizer.param_groups
+    if len(bases) == len(groups):
+        factors = [
+            float(r) / float(b) if b else factor
+            for r, b in zip(rates, bases, strict=True)
+        ]
+    else:
+        factors = [factor] * len(groups)
+    own = [group["initial_lr"] for group in groups]
+    for each in (scheduler, *getattr(scheduler, "_schedulers", ())):
+        each.base_lrs = list(own)
+    for group, base, share in zip(groups, own, factors, strict=True):
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(float(base) * share)
+        else:
+            group["lr"] = base * share
+    scheduler._last_lr = [group["lr"] for group in groups]

@@ -94,8 +94,14 @@ def part_of(saved: SavedState, names: Collection[str], at: str) -> SavedState:
         state=cut(saved.state),
         values=cut(saved.values),
         identity=cut(saved.identity),
-        shared=cut(saved.shared),
+        shared=cut(saved.shared) | _of_classes(saved),
     )
+
+
+def _of_classes(saved: SavedState) -> dict[str, Any]:
+    """Return what stands under a class alone, as a plain optimizer saves it."""
+    classes = tuple({f"{known.cls}." for known in saved.identity.values()})
+    return {k: v for k, v in saved.shared.items() if k.startswith(classes)}
 
 
 def _not_a_state(why: str) -> StateError:

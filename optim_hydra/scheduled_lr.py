@@ -135,6 +135,7 @@ class ScheduledLR(LRScheduler):
             try:
                 for schedule in _schedules_of(state_dict):
                     schedule.factor(max(step, 0))
+                    schedule.described()
             except (TypeError, ValueError, KeyError, ArithmeticError) as error:
                 what = f"the saved schedule can't be used: {error}"
                 raise ConfigError([Problem(what, "", ConfigError)]) from error

@@ -73,11 +73,24 @@ def check_fit(
             fit.fresh.append(slot.name)
         else:
             missing.append(what)
+    problems += _lost_shared(saved)
     problems += missing[:_SHOWN]
     _and_more(missing, problems)
     if missing:
         problems.append("to start these without state: missing='fresh'")
     return fit
+
+
+def _lost_shared(saved: SavedState) -> list[str]:
+    """Name what was kept for no parameter and is not there."""
+    kept = {
+        f"{known.cls}.{k}" for known in saved.identity.values() for k in known.shared
+    }
+    found = [f".{key}" for key in saved.shared]
+    lost = [
+        key for key in sorted(kept) if not any(k.endswith(f".{key}") for k in found)
+    ]
+    return [f"the saved state lacks shared.{key}" for key in lost]
 
 
 def _may_be_meant(known: str, unknown: str) -> bool:
@@ -145,12 +158,16 @@ def _check_shapes(
             problems.append(f"the saved state of {slot.name} lacks {text}")
     for key, value in saved.state.get(slot.name, {}).items():
         found = shape_of(value)
-        if found is None:
-            continue
         if known is None:
-            expected = shapes.due(slot, key, found)
+            expected = None if found is None else shapes.due(slot, key, found)
         else:
             expected = known.keys.get(key)
+        if found is None:
+            if expected is not None:
+                kind = type(value).__name__
+                what = f"{key} of {slot.name} is of type {kind}, where a tensor is due"
+                problems.append(what)
+            continue
         if expected is not None and found != expected:
             what = (
                 f"{key} of {slot.name} was saved with the shape {tuple(found)}, where"

@@ -16,6 +16,7 @@ from optim_hydra import (
     build_optimizers,
     optimizer_state_dict,
 )
+from optim_hydra.saved_state import StateError
 
 CONFIG = {
     "actor": {
@@ -113,3 +114,63 @@ def test_what_has_not_stepped_yet_starts_without_state_beside_what_has(
         step(twins, resumed)
     for name, part in parts.items():
         assert all(map(torch.equal, part.parameters(), twins[name].parameters()))
+
+
+def scheduled(make, lr: float, num_groups: int = 1) -> OptimizersContainer:
+    torch.manual_seed(0)
+    named = list(nn.Linear(3, 2).named_parameters())
+    size = len(named) // num_groups
+    groups = [{"params": named[i : i + size]} for i in range(0, len(named), size)]
+    optimizer = torch.optim.AdamW(groups, lr=lr)
+    schedulers = {"part": make(optimizer)}
+    return OptimizersContainer.of({"part": optimizer}, lr_schedulers=schedulers)
+
+
+def rates(container: OptimizersContainer, num_steps: int) -> list[float]:
+    found = []
+    for _ in range(num_steps):
+        for group in container.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = torch.ones_like(parameter)
+        container.step()
+        found.append(container.param_groups[-1]["lr"])
+    return found
+
+
+SCHEDULERS = {
+    "lambda": lambda o: torch.optim.lr_scheduler.LambdaLR(o, lambda n: 1 / (1 + n)),
+    "cosine": lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, 10),
+    "sequential": lambda o: torch.optim.lr_scheduler.SequentialLR(
+        o,
+        [
+            torch.optim.lr_scheduler.ConstantLR(o),
+            torch.optim.lr_scheduler.CosineAnnealingLR(o, 10),
+        ],
+        [2],
+    ),
+}
+
+
+@pytest.mark.parametrize("num_groups", [1, 2])
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_a_schedule_of_torch_goes_on_from_this_runs_rate(
+    name: str, num_groups: int
+) -> None:
+    container = scheduled(SCHEDULERS[name], 0.1)
+    rates(container, 1)
+    saved = copy.deepcopy(container.state_dict())
+    resumed = scheduled(SCHEDULERS[name], 0.2, num_groups)
+    resumed.load_state_dict(saved)
+    expected = rates(scheduled(SCHEDULERS[name], 0.2), 4)
+    assert resumed.param_groups[0]["lr"] == pytest.approx(expected[0])
+    assert rates(resumed, 3) == pytest.approx(expected[1:])
+
+
+def test_another_schedule_of_torch_changes_nothing() -> None:
+    container = scheduled(SCHEDULERS["cosine"], 0.1)
+    rates(container, 1)
+    resumed = scheduled(SCHEDULERS["lambda"], 0.1)
+    with pytest.raises(StateError) as caught:
+        resumed.load_state_dict(container.state_dict())
+    assert str(caught.value) == "the saved schedule of part is none of LambdaLR"
+    assert not resumed.optimizers[0].state

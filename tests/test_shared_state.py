@@ -265,3 +265,45 @@ def test_a_schedule_that_can_not_be_used_changes_nothing() -> None:
         )
     assert "the saved schedule can't be used: " in str(caught.value)
     assert bits(container.state_dict()) == before
+
+
+def test_a_submodule_takes_what_the_whole_kept_for_no_parameter() -> None:
+    whole = nn.ModuleDict({"encoder": layers()})
+    optimizer = build_optimizer(whole, of("MADGRAD"))
+    train(whole["encoder"], optimizer, range(3))
+    saved = copy.deepcopy(optimizer_state_dict(optimizer))
+    alone = build_optimizer(layers(), of("MADGRAD"))
+    load_optimizer_state_dict(alone, saved)
+    assert alone.state["k"].tolist() == [3]  # type: ignore[index]
+    entry = "shared.pytorch_optimizer.optimizer.madgrad.MADGRAD.k"
+    del saved[entry]
+    with pytest.raises(StateError) as caught:
+        load_optimizer_state_dict(optimizer, saved)
+    assert str(caught.value) == f"the saved state lacks {entry}"
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "message"),
+    [
+        (
+            "state.0.weight.exp_avg",
+            1.0,
+            "exp_avg of 0.weight is of type float, where a tensor is due",
+        ),
+        (
+            "state.0.weight.step",
+            None,
+            "step of 0.weight is of type NoneType, where a tensor is due",
+        ),
+    ],
+)
+def test_what_is_no_tensor_is_not_taken_for_one(
+    entry: str, value: Any, message: str
+) -> None:
+    module = layers()
+    optimizer = build_optimizer(module, {})
+    train(module, optimizer, range(2))
+    saved = {**optimizer_state_dict(optimizer), entry: value}
+    with pytest.raises(StateError) as caught:
+        load_optimizer_state_dict(optimizer, saved)
+    assert str(caught.value) == message
