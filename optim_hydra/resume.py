@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from optim_hydra.state_checks import check_fit
 from optim_hydra.state_placement import placed
 from optim_hydra.state_slots import Slot, leaves, place_of, slots_of
 from optim_hydra.unmatched import listed
+from optim_hydra.watch import names_in_order
 
 __all__ = ["ResumeReport", "load_optimizer_state_dict"]
 
@@ -109,7 +111,7 @@ def load_optimizer_state_dict(
     state = read_saved(saved, (slot.name for slot in slots))
     problems: list[str] = []
     if state.by_order:
-        state = _by_order(slots, state, problems)
+        state = _by_order(optimizer, slots, state, problems)
         _raise_if(problems, optimizer)
     state = part_of(state, {slot.name for slot in slots}, place_of(optimizer))
     allow_missing = missing == "fresh"
@@ -169,9 +171,15 @@ def _check_words(optimizer: object, on_resume: object, missing: object) -> None:
 
 
 def _by_order(
-    slots: Sequence[Slot], state: SavedState, problems: list[str]
+    optimizer: Optimizer,
+    slots: Sequence[Slot],
+    state: SavedState,
+    problems: list[str],
 ) -> SavedState:
-    """Give positions their names, if the numbers agree."""
+    """Give positions their names, if the numbers agree.
+
+    They are those of equal groups, or, saved as one group, those of the module.
+    """
     if len(slots) != len(state.values):
         problems.append(
             f"the saved state has no names and {len(state.values)} parameters, the"
@@ -179,12 +187,28 @@ def _by_order(
         )
         return SavedState()
     names = [slot.name for slot in slots]
+    groups = Counter(id(slot.group) for slot in slots)
+    if state.sizes != list(groups.values()):
+        own = set(names)
+        names = [name for name in names_in_order(optimizer) if name in own]
+        if len(state.sizes) != 1 or len(names) != len(slots):
+            problems.append(
+                f"the saved state has no names and groups of {_numbers(state.sizes)}"
+                f" parameters, the optimizer of {_numbers(groups.values())}: load it"
+                " into the grouping that it was saved with, save that by"
+                " optimizer_state_dict, and load this into the new one"
+            )
+            return SavedState()
     return SavedState(
         state=dict(zip(names, (state.state[k] for k in state.values), strict=True)),
         values=dict(zip(names, state.values.values(), strict=True)),
         shared=state.shared,
         by_order=True,
     )
+
+
+def _numbers(sizes: Iterable[int]) -> str:
+    return ", ".join(map(str, sizes))
 
 
 def _copied(slot: Slot, state: SavedState) -> dict[str, Any]:

@@ -20,6 +20,7 @@ RUNTIME = ("fused", "foreach", "capturable", "differentiable")
 _NOT_VALUES = ("params", "param_names", "name")
 # Options for which a class keeps more state.
 _NEED_STATE = ("amsgrad", "centered")
+_DECOUPLED = "decoupled_weight_decay"
 _SHOWN = 3
 
 
@@ -95,6 +96,8 @@ def _plan_group(
     for key in [*group, *sorted(added - group.keys() - settings)]:
         if key in _NOT_VALUES or key in RUNTIME:
             continue
+        if key == _DECOUPLED and key not in settings:
+            continue  # AdamW's is part of the class, in a group that Adam has too
         if key in settings and key != "initial_lr" and key in group:
             _compare(key, rows, differences, problems)
         if key in settings and not takes_saved:

@@ -39,6 +39,8 @@ class SavedState:
     """What belongs to no parameter, see `shared_state`."""
     by_order: bool = False
     """Whether the names are positions."""
+    sizes: list[int] = field(default_factory=list)
+    """Numbers of parameters of the saved groups, where they were saved as groups."""
 
 
 def read_saved(saved: Any, names: Iterable[str]) -> SavedState:
@@ -121,6 +123,7 @@ def _of_groups(groups: Iterable[Any], state: Mapping[Any, Any]) -> SavedState:
             why = f"one of its groups is of type {type(group).__name__}"
             raise _not_a_state(why)
         keys = _listed(group.get("params", ()))
+        result.sizes.append(len(keys))
         names = _listed(group.get("param_names", ()))
         if len(names) != len(keys):
             names = list(map(str, keys))

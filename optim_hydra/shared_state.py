@@ -79,7 +79,7 @@ def plan_shared(
             key = entry.removeprefix(begin)
             prefix, each = next(p for p in longest_first if key.startswith(p[0]))
             name = key.removeprefix(prefix)
-            if begin == "+." and name not in vars(each):
+            if begin == "+." and name not in _added(each):
                 log.warning("%s has no %r: it was left out", type(leaf).__name__, name)
                 continue
             kept.add(start + key)

@@ -84,7 +84,9 @@ def read_identity(text: str) -> Identity:
     except TypeError as error:
         raise ValueError(str(error)) from error
     lists = (known.shape, known.settings, known.shared)
-    if not isinstance(known.keys, dict) or not all(isinstance(x, list) for x in lists):
+    shapes = known.keys.values() if isinstance(known.keys, dict) else [0]
+    are_shapes = all(shape is None or isinstance(shape, list) for shape in shapes)
+    if not are_shapes or not all(isinstance(x, list) for x in lists):
         msg = "its fields are of other types"
         raise ValueError(msg)
     return known

@@ -121,6 +121,12 @@ def frozen_names(optimizer: Optimizer) -> frozenset[str]:
     return frozenset(names)
 
 
+def names_in_order(optimizer: Optimizer) -> list[str]:
+    """Return the names of an optimizer's parameters as its module has them."""
+    seen = vars(optimizer).get(_ATTRIBUTE)
+    return [] if seen is None else list(seen.held)
+
+
 def watch(optimizer: Optimizer, roots: Roots, entries: Iterable[Entry]) -> None:
     """Check before each step that the modules still have the optimizer's parameters.
 

@@ -307,3 +307,45 @@ def test_what_is_no_tensor_is_not_taken_for_one(
     with pytest.raises(StateError) as caught:
         load_optimizer_state_dict(optimizer, saved)
     assert str(caught.value) == message
+
+
+def two_alike() -> nn.Module:
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+
+
+def test_state_without_names_follows_the_module_and_not_the_groups() -> None:
+    module = two_alike()
+    theirs = torch.optim.AdamW(module.parameters())
+    train(module, theirs, range(2))
+    rules = [{"pattern": "0.*", "lr": 1e-4}]
+    resumed = build_optimizer(module, {"param_groups": rules})
+    with pytest.warns(UserWarning, match="matched by order and shape"):
+        load_optimizer_state_dict(resumed, copy.deepcopy(theirs.state_dict()))
+    for parameter in module.parameters():
+        assert bits(resumed.state[parameter]) == bits(theirs.state[parameter])
+
+
+def test_state_without_names_of_other_groups_is_not_guessed_at() -> None:
+    module = two_alike()
+    first, *others = module.parameters()
+    theirs = torch.optim.AdamW([{"params": [first]}, {"params": others}])
+    train(module, theirs, range(2))
+    resumed = build_optimizer(module, {"no_decay": ["bias"]})
+    with pytest.raises(StateError) as caught:
+        load_optimizer_state_dict(resumed, theirs.state_dict())
+    assert str(caught.value) == (
+        "the saved state has no names and groups of 1, 3 parameters, the optimizer of"
+        " 2, 2: load it into the grouping that it was saved with, save that by"
+        " optimizer_state_dict, and load this into the new one"
+    )
+    assert not resumed.state
+
+
+def test_adamw_stays_adamw_with_the_state_of_adam() -> None:
+    module = layers()
+    theirs = torch.optim.Adam(module.named_parameters(), weight_decay=0.01)
+    train(module, theirs, range(2))
+    resumed = build_optimizer(layers(), {})
+    load_optimizer_state_dict(resumed, copy.deepcopy(theirs.state_dict()))
+    assert resumed.param_groups[0]["decoupled_weight_decay"] is True
