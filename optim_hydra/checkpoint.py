@@ -104,7 +104,10 @@ def flat_state(
         flat = {key: _copied(value) for key, value in flat.items()}
         # What is loaded has the text that was saved.
         return flat | {f"{IDENTITY}.{slot.name}": "" for slot in slots}
-    keys = {each: tuple(key for key, _ in found) for each, found in values.items()}
+    # A resumed group got some of its keys in another order.
+    keys = {
+        each: tuple(sorted(key for key, _ in found)) for each, found in values.items()
+    }
     shared_by = shared_keys(optimizer, own_shared)
     writer = Writer()
     for slot in slots:
