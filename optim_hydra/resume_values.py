@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from optim_hydra.saved_state import SavedState
@@ -52,12 +53,19 @@ class Update:
     group: dict[str, Any]
     key: str
     value: Any
+    is_apart: bool = False
+    """Whether a tensor that it has now is shared with a group that keeps another."""
 
     def apply(self) -> None:
-        """Set the value; a tensor stays the tensor that it is."""
+        """Set the value; a tensor stays the tensor that it is.
+
+        Unless another group has it too, and that one got another value.
+        """
         current = self.group.get(self.key)
+        if self.is_apart and isinstance(current, Tensor):
+            current = self.group[self.key] = current.clone()
         if isinstance(current, Tensor):
-            current.fill_(float(self.value))
+            current.copy_(torch.as_tensor(self.value))
         else:
             self.group[self.key] = copy.deepcopy(self.value)
 
@@ -78,7 +86,7 @@ def plan_values(
     differences: dict[tuple[str, str, str], Difference] = {}
     for members in by_group.values():
         _plan_group(members, saved, updates, differences, problems)
-    return updates, list(differences.values())
+    return _parted(updates), list(differences.values())
 
 
 def _plan_group(
@@ -93,13 +101,15 @@ def _plan_group(
     takes_saved = first.on_resume == "checkpoint"
     rows = [(slot, saved.values[slot.name]) for slot in members]
     added = set[str]().union(*(values for _, values in rows))
-    for key in [*group, *sorted(added - group.keys() - settings)]:
-        if key in _NOT_VALUES or key in RUNTIME:
-            continue
-        if key == _DECOUPLED and key not in settings:
-            continue  # AdamW's is part of the class, in a group that Adam has too
+    skipped = {*_NOT_VALUES, *RUNTIME}
+    if _DECOUPLED not in settings:
+        skipped.add(_DECOUPLED)  # part of AdamW, in a group that Adam has too
+    keys = [*group, *sorted(added - group.keys() - settings)]
+    for key in (key for key in keys if key not in skipped):
         if key in settings and key != "initial_lr" and key in group:
             _compare(key, rows, differences, problems)
+        if key == "lr" and not takes_saved:
+            updates += _live_rate(rows)
         if key in settings and not takes_saved:
             continue
         found = {slot.name: values[key] for slot, values in rows if key in values}
@@ -122,6 +132,32 @@ def _plan_group(
             problems.append(f"{what} {shown(_plain(group.get(key)))}")
             continue
         updates.append(Update(group, key, value))
+
+
+def _parted(updates: list[Update]) -> list[Update]:
+    """Part tensors that several groups have now and that get different values."""
+    first: dict[int, Any] = {}
+    parted = []
+    for update in updates:
+        held = update.group.get(update.key)
+        shared = first.setdefault(id(held), update.value)
+        is_apart = isinstance(held, Tensor) and not _equal(shared, update.value)
+        parted.append(replace(update, is_apart=is_apart))
+    return parted
+
+
+def _live_rate(rows: list[tuple[Slot, dict[str, Any]]]) -> list[Update]:
+    """Let a rate that a schedule had changed go on from there, in proportion.
+
+    Some schedules (torch's ExponentialLR) make each rate from the one before.
+    """
+    group = rows[0][0].group
+    for _, values in rows:
+        start, now = _plain(values.get("initial_lr")), _plain(values.get("lr"))
+        if "initial_lr" in group and to_float(start) and to_float(now) is not None:
+            share = float(now) / float(start)
+            return [Update(group, "lr", _plain(group["initial_lr"]) * share)]
+    return []
 
 
 def _compare(
@@ -154,6 +190,8 @@ def _compare(
 
 def _is_like(value: Any, current: Any) -> bool:
     """Whether a saved setting is of the kind of this run's."""
+    if isinstance(current, Tensor) and current.ndim:
+        return isinstance(value, Tensor) and value.shape == current.shape
     if isinstance(current, (list, tuple)):
         if not isinstance(value, (list, tuple)) or len(value) != len(current):
             return False
@@ -171,8 +209,9 @@ def _equal(first: Any, second: Any) -> bool:
         return len(first) == len(second) and all(_equal(a, b) for a, b in pairs)
     if isinstance(first, Tensor) or isinstance(second, Tensor):
         try:
-            return float(first) == float(second)
-        except (TypeError, ValueError):
+            one, other = (torch.as_tensor(value) for value in (first, second))
+            return one.shape == other.shape and one.tolist() == other.tolist()
+        except (TypeError, ValueError, RuntimeError):
             return False
     both_nan = first != first and second != second  # noqa: PLR0124 - NaN alone
     return bool(first == second or both_nan)

@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 
 from optim_hydra.scheduled_lr import POLICY
 from optim_hydra.signature import signature_of
+from optim_hydra.written_keys import written_keys
 
 __all__ = [
     "Slot",
@@ -128,10 +129,14 @@ def _stores(
 def arguments_of(optimizer: Optimizer) -> frozenset[str]:
     """Return the group keys that are settings, as opposed to counters and estimates.
 
-    What a constructor takes is a setting; what a class puts into its groups beside
-    (Prodigy's `d`, schedule-free's `k`) it has worked out itself.
+    What a constructor takes is a setting, and so is what was made from it; what a class
+    writes into its groups beside (Prodigy's `d`, schedule-free's `k`) it counts there.
     """
-    names = set(signature_of(type(optimizer)).arguments)
+    cls: Any = type(optimizer)
+    names = set(signature_of(cls).arguments)
+    counted = written_keys(cls)
+    if counted is not None:
+        names |= optimizer.defaults.keys() - counted
     for value in vars(optimizer).values():
         if isinstance(value, Optimizer):
             names |= arguments_of(value)

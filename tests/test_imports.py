@@ -32,6 +32,7 @@ LAYERS = [
     {"wrapping"},
     {"planning"},
     {"survey", "structure", "inner_state", "state_identity", "hooked_step"},
+    {"written_keys"},
     {"state_slots", "saved_state"},
     {"saved_values", "saved_schedules", "shared_state", "collection"},
     {"container_checks"},
