@@ -16,6 +16,7 @@ import torch
 from omegaconf.basecontainer import BaseContainer
 from torch import nn
 from torch.optim import SGD, AdamW, Optimizer
+from warm_python import run_warm
 
 import optim_hydra
 import two_process_results
@@ -87,6 +88,12 @@ def run_python(tmp_path: Path) -> Run:
         )
 
     return run
+
+
+@pytest.fixture
+def run_program(tmp_path: Path) -> Run:
+    """Do the same in a process that has torch loaded already, which is quicker."""
+    return lambda *args: run_warm(list(args), tmp_path)
 
 
 @pytest.fixture(scope="session")
