@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -16,16 +16,22 @@ from torch.optim import Optimizer
 
 from optim_hydra.collection import without_collection
 from optim_hydra.errors import OptimHydraWarning, Problem, WrongObjectError
+from optim_hydra.fresh_state import fresh_states
 from optim_hydra.resume_values import Difference, plan_values
-from optim_hydra.saved_schedules import load_schedules, saved_schedules
+from optim_hydra.saved_order import matched_by_order
+from optim_hydra.saved_schedules import (
+    load_schedules,
+    saved_schedules,
+    schedule_differences,
+)
 from optim_hydra.saved_state import SavedState, StateError, part_of, read_saved
-from optim_hydra.scheduled_lr import RATES_TAKEN
+from optim_hydra.scheduled_lr import POLICY, RATES_TAKEN
 from optim_hydra.shared_state import plan_shared
 from optim_hydra.state_checks import check_fit
 from optim_hydra.state_placement import placed
 from optim_hydra.state_slots import Slot, leaves, place_of, slots_of
+from optim_hydra.trial_step import note_what_fails
 from optim_hydra.unmatched import listed
-from optim_hydra.watch import names_in_order
 
 __all__ = ["ResumeReport", "load_optimizer_state_dict"]
 
@@ -105,50 +111,83 @@ def load_optimizer_state_dict(
 
     """
     _check_words(optimizer, on_resume, missing)
-    slots = slots_of(optimizer)
+    with _policy(optimizer, on_resume):
+        report = _load(optimizer, saved, allow_missing=missing == "fresh")
+    differs = report.differences or report.fresh or report.dropped
+    log.log(logging.WARNING if differs else logging.INFO, "%s", report)
+    return report
+
+
+@contextmanager
+def _policy(optimizer: Optimizer, on_resume: Policy | None) -> Iterator[None]:
+    """Let an optimizer, what it holds and its schedules follow what a call says."""
+    schedulers = getattr(optimizer, "lr_schedulers", {}).values()
+    held = [leaf for _, leaf, _ in leaves(optimizer)]
+    held += [scheduler.optimizer for scheduler in schedulers]
+    each_once = {id(each): vars(each) for each in (optimizer, *held)}.values()
+    before = [each.get(POLICY) for each in each_once]
     if on_resume is not None:
-        slots = [slot._replace(on_resume=on_resume) for slot in slots]
+        for each in each_once:
+            each[POLICY] = on_resume
+    try:
+        yield
+    finally:
+        for each, policy in zip(each_once, before, strict=True):
+            each.pop(POLICY, None)
+            if policy is not None:
+                each[POLICY] = policy
+
+
+def _load(
+    optimizer: Optimizer, saved: Mapping[str, Any], *, allow_missing: bool
+) -> ResumeReport:
+    slots = slots_of(optimizer)
     state = read_saved(saved, (slot.name for slot in slots))
     problems: list[str] = []
     if state.by_order:
-        state = _by_order(optimizer, slots, state, problems)
+        state = matched_by_order(optimizer, slots, state, problems)
         _raise_if(problems, optimizer)
     state = part_of(state, {slot.name for slot in slots}, place_of(optimizer))
-    allow_missing = missing == "fresh"
     schedules = saved_schedules(optimizer, saved, problems, allow_missing=allow_missing)
     fit = check_fit(optimizer, slots, state, problems, allow_missing=allow_missing)
     afresh = frozenset(fit.fresh)
     known = [slot for slot in slots if slot.name not in afresh]
     updates, differences = plan_values(known, state, problems)
-    strict = {slot.name for slot in slots if slot.on_resume == "strict"}
-    problems += [str(d) for d in differences if strict & set(d.names)]
+    problems += _refused(slots, differences)
+    differences += schedule_differences(optimizer, schedules)
+    if not problems:
+        note_what_fails(known, state.state, differences, problems)
     is_whole = bool(state.identity)
     calls = plan_shared(optimizer, state.shared, problems, is_whole=is_whole)
     _raise_if(problems, optimizer)
     if state.by_order:
         text = "the saved state has no names: it was matched by order and shape"
-        warnings.warn(text, OptimHydraWarning, stacklevel=3)  # past the decorator
+        warnings.warn(text, OptimHydraWarning, stacklevel=4)  # past the decorator
     new = [(slot, _copied(slot, state)) for slot in known]
+    started = fresh_states(slot for slot in slots if slot.name in afresh)
     for slot, values in new:
         slot.set_state(values)
     for slot in slots:
         if slot.name in afresh:
-            slot.set_state({})
+            slot.set_state(started[slot.name])
     for update in updates:
         update.apply()
     for each in [optimizer, *getattr(optimizer, "optimizers", [])]:
         policies = {policy for *_, policy in leaves(each)}
-        taken = (on_resume or policies) in ("checkpoint", {"checkpoint"})
-        vars(each)[RATES_TAKEN] = taken
+        vars(each)[RATES_TAKEN] = policies == {"checkpoint"}
     for call in calls:
         call()
     load_schedules(optimizer, schedules)
     num = sum(1 for _, values in new if values)
     fresh = fit.fresh + [slot.name for slot, values in new if num and not values]
-    report = ResumeReport(num, differences, fresh, fit.dropped)
-    level = logging.WARNING if differences or fresh or fit.dropped else logging.INFO
-    log.log(level, "%s", report)
-    return report
+    return ResumeReport(num, differences, fresh, fit.dropped)
+
+
+def _refused(slots: Sequence[Slot], differences: Sequence[Difference]) -> list[str]:
+    strict = {slot.name for slot in slots if slot.on_resume == "strict"}
+    refused = [str(d) for d in differences if strict & set(d.names)]
+    hint = "on_resume is strict: config keeps this run's settings, checkpoint takes"
+    return [*refused, f"{hint} the saved"] if refused else []
 
 
 def _raise_if(problems: Sequence[str], optimizer: Optimizer) -> None:
@@ -168,47 +207,6 @@ def _check_words(optimizer: object, on_resume: object, missing: object) -> None:
     if missing not in ("error", "fresh"):
         msg = f"missing={missing!r} is not one of error, fresh"
         raise WrongObjectError(msg)
-
-
-def _by_order(
-    optimizer: Optimizer,
-    slots: Sequence[Slot],
-    state: SavedState,
-    problems: list[str],
-) -> SavedState:
-    """Give positions their names, if the numbers agree.
-
-    They are those of equal groups, or, saved as one group, those of the module.
-    """
-    if len(slots) != len(state.values):
-        problems.append(
-            f"the saved state has no names and {len(state.values)} parameters, the"
-            f" optimizer has {len(slots)}: they can't be matched"
-        )
-        return SavedState()
-    names = [slot.name for slot in slots]
-    groups = Counter(id(slot.group) for slot in slots)
-    if state.sizes != list(groups.values()):
-        own = set(names)
-        names = [name for name in names_in_order(optimizer) if name in own]
-        if len(state.sizes) != 1 or len(names) != len(slots):
-            problems.append(
-                f"the saved state has no names and groups of {_numbers(state.sizes)}"
-                f" parameters, the optimizer of {_numbers(groups.values())}: load it"
-                " into the grouping that it was saved with, save that by"
-                " optimizer_state_dict, and load this into the new one"
-            )
-            return SavedState()
-    return SavedState(
-        state=dict(zip(names, (state.state[k] for k in state.values), strict=True)),
-        values=dict(zip(names, state.values.values(), strict=True)),
-        shared=state.shared,
-        by_order=True,
-    )
-
-
-def _numbers(sizes: Iterable[int]) -> str:
-    return ", ".join(map(str, sizes))
 
 
 def _copied(slot: Slot, state: SavedState) -> dict[str, Any]:

@@ -19,8 +19,6 @@ __all__ = ["Difference", "Update", "plan_values"]
 # They say how the step is computed here, not what it is.
 RUNTIME = ("fused", "foreach", "capturable", "differentiable")
 _NOT_VALUES = ("params", "param_names", "name")
-# Options for which a class keeps more state.
-_NEED_STATE = ("amsgrad", "centered")
 _DECOUPLED = "decoupled_weight_decay"
 _SHOWN = 3
 
@@ -107,7 +105,7 @@ def _plan_group(
     keys = [*group, *sorted(added - group.keys() - settings)]
     for key in (key for key in keys if key not in skipped):
         if key in settings and key != "initial_lr" and key in group:
-            _compare(key, rows, differences, problems)
+            _compare(key, rows, differences)
         if key == "lr" and not takes_saved:
             updates += _live_rate(rows)
         if key in settings and not takes_saved:
@@ -164,7 +162,6 @@ def _compare(
     key: str,
     rows: list[tuple[Slot, dict[str, Any]]],
     differences: dict[tuple[str, str, str], Difference],
-    problems: list[str],
 ) -> None:
     group = rows[0][0].group
     current = group.get("initial_lr", group["lr"]) if key == "lr" else group[key]
@@ -179,9 +176,6 @@ def _compare(
             unchanged = [old]
             continue
         mark = (key, repr(old), repr(current))
-        if key in _NEED_STATE and current and not old and slot.on_resume == "config":
-            what = f"{key} is on and was off when the state of {slot.name} was saved"
-            problems.append(f"{what}: what it needs is missing")
         if mark not in differences:
             taken = slot.on_resume == "checkpoint"
             differences[mark] = Difference(key, _plain(old), _plain(current), [], taken)

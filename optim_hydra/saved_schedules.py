@@ -12,13 +12,20 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from optim_hydra.errors import ConfigError
-from optim_hydra.scheduled_lr import ScheduledLR
+from optim_hydra.errors import ConfigError, OptimHydraWarning
+from optim_hydra.resume_values import Difference
+from optim_hydra.scheduled_lr import POLICY, ScheduledLR
 
-__all__ = ["load_schedules", "saved_schedules", "schedule_entries"]
+__all__ = [
+    "load_schedules",
+    "saved_schedules",
+    "schedule_differences",
+    "schedule_entries",
+]
 
 log = logging.getLogger(__name__)
 _KIND = "lr_schedulers"
+_TAKEN = "checkpoint"
 _Saved = Mapping[str, dict[str, Any]]
 
 
@@ -87,23 +94,35 @@ def _note(
             try:
                 scheduler.check_state(state)
             except ConfigError as error:
-                problems.append(str(error))
+                problems.append(f"{name}: {error}")
         elif state and state.keys() != scheduler.state_dict().keys():
             kind = type(scheduler).__name__
             problems.append(f"the saved schedule of {name} is none of {kind}")
 
 
+def schedule_differences(optimizer: Optimizer, found: _Saved) -> list[Difference]:
+    """List what the schedules were saved with otherwise, by container's name."""
+    return [
+        Difference(
+            key, old, new, [name], vars(scheduler.optimizer).get(POLICY) == _TAKEN
+        )
+        for name, state in found.items()
+        if isinstance(scheduler := _schedulers(optimizer)[name], ScheduledLR)
+        for key, old, new in scheduler.differences(state)
+        if key != "base_lrs"  # said of the groups
+    ]
+
+
 def load_schedules(optimizer: Optimizer, found: _Saved) -> None:
-    """Restore what `saved_schedules` returned, then say what differs."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        for name, state in found.items():
-            scheduler = _schedulers(optimizer)[name]
+    """Restore what `saved_schedules` returned."""
+    for name, state in found.items():
+        scheduler = _schedulers(optimizer)[name]
+        with warnings.catch_warnings():
+            # The report of the load has it.
+            warnings.simplefilter("ignore", OptimHydraWarning)
             scheduler.load_state_dict(copy.deepcopy(state))
-            if not isinstance(scheduler, ScheduledLR):
-                _settle(scheduler, state)
-    for warning in caught:  # an error, where the program makes them errors
-        warnings.warn(warning.message, stacklevel=3)
+        if not isinstance(scheduler, ScheduledLR):
+            _settle(scheduler, state)
 
 
 def _settle(scheduler: LRScheduler, state: Mapping[str, Any]) -> None:

@@ -104,7 +104,7 @@ class ScheduledLR(LRScheduler):
             self._take_in_groups()
             groups = self.optimizer.param_groups
             self.base_lrs = [group["initial_lr"] for group in groups]
-        changed = self._changed(state_dict)
+        changed = self.differences(state_dict)
         if changed:
             self._settle(changed, state_dict)
         # One that has not started or is done leaves the rate to whoever is in charge
@@ -129,9 +129,10 @@ class ScheduledLR(LRScheduler):
 
         """
         step = saved_step(state_dict)
-        changed = self._changed(state_dict)
+        changed = self.differences(state_dict)
         policy = vars(self.optimizer).get(POLICY)
         if changed and policy == "checkpoint" and "lr_warmup_steps" in state_dict:
+            self._check_groups(state_dict)
             try:
                 for schedule in _schedules_of(state_dict):
                     schedule.factor(max(step, 0))
@@ -141,22 +142,39 @@ class ScheduledLR(LRScheduler):
                 raise ConfigError([Problem(what, "", ConfigError)]) from error
         if changed and policy == "strict":
             what = (
-                f"the saved schedule differs: {', '.join(changed)}; on_resume is strict"
+                f"the saved schedule differs: {_shown(changed)}; on_resume is strict:"
+            )
+            what += " config keeps this run's, checkpoint takes the saved"
+            raise ConfigError([Problem(what, "on_resume", ConfigError)])
+
+    def _check_groups(self, state_dict: Mapping[str, Any]) -> None:
+        """Refuse schedules of rules that were saved of other groups."""
+        own = self._identity()
+        keys = {key for key in (*state_dict, *own) if key.startswith(_GROUP)}
+        num_saved, num = (len(state.get("base_lrs", ())) for state in (state_dict, own))
+        if keys and num_saved != num:
+            what = (
+                "rules have schedules of their own, saved with"
+                f" {num_saved} groups, and this run has {num}: use on_resume: config"
             )
             raise ConfigError([Problem(what, "on_resume", ConfigError)])
 
-    def _changed(self, state_dict: Mapping[str, Any]) -> list[str]:
+    def differences(self, state_dict: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+        """List key, saved and own value of what a schedule was saved with otherwise."""
         own = self._identity()
-        return [
-            f"{key} {state_dict[key]} -> {own[key]}"
-            for key in own
-            if key in state_dict and state_dict[key] != own[key]
-        ]
+        saved = {key: state_dict[key] for key in own if key in state_dict}
+        if len(own["base_lrs"]) != len(saved.get("base_lrs", ())):
+            # Other groups; their rates may be the same.
+            for each in (own, saved):
+                each["base_lrs"] = sorted(set(each.get("base_lrs", own["base_lrs"])))
+        return [(k, saved[k], own[k]) for k in saved if saved[k] != own[k]]
 
-    def _settle(self, changed: list[str], state_dict: Mapping[str, Any]) -> None:
+    def _settle(
+        self, changed: list[tuple[str, Any, Any]], state_dict: Mapping[str, Any]
+    ) -> None:
         """Do what `on_resume` says about a schedule with other numbers."""
         policy = vars(self.optimizer).get(POLICY, "config")
-        text = f"the saved schedule differs: {', '.join(changed)}"
+        text = f"the saved schedule differs: {_shown(changed)}"
         if policy == "checkpoint" and "lr_warmup_steps" in state_dict:
             self.schedule, *_ = _schedules_of(state_dict)
             self.own = {
@@ -178,6 +196,10 @@ class ScheduledLR(LRScheduler):
         for index, own in self.own.items():
             identity[f"{_GROUP}{index}"] = own.described()
         return identity
+
+
+def _shown(changed: list[tuple[str, Any, Any]]) -> str:
+    return ", ".join(f"{key} {old} -> {new}" for key, old, new in changed)
 
 
 def _schedules_of(state_dict: Mapping[str, Any]) -> list[Schedule]:

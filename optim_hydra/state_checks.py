@@ -158,6 +158,10 @@ def _check_shapes(
             problems.append(f"the saved state of {slot.name} lacks {text}")
     for key, value in saved.state.get(slot.name, {}).items():
         found = shape_of(value)
+        if found is not None and value.is_meta and not slot.parameter.is_meta:
+            what = f"{key} of {slot.name} has no values, it is on the meta device:"
+            problems.append(f"{what} load the file with map_location='cpu'")
+            return
         if known is None:
             expected = None if found is None else shapes.due(slot, key, found)
         else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +22,7 @@ from optim_hydra.needs import need_of
 from optim_hydra.shared_state import shared_state
 from optim_hydra.state_slots import leaves, slots_of
 
-__all__ = ["Templates", "state_templates"]
+__all__ = ["Templates", "state_templates", "stepped"]
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ def state_templates(optimizer: Optimizer) -> Templates:
         slots = slots_of(leaf)
         # Some that wrap another one have state of their own from the start.
         has_state = any(slot.stores[-1][1].get(slot.parameter) for slot in slots)
-        shadow = None if has_state else _stepped(leaf)
+        shadow = None if has_state else _learnt(leaf)
         if shadow is None:
             continue
         for real, copied in zip(slots, slots_of(shadow), strict=True):
@@ -86,18 +87,36 @@ def _is_patch(value: Any, name: str, optimizer: Optimizer) -> bool:
     return callable(value) and hasattr(type(optimizer), name)
 
 
-def _stepped(optimizer: Optimizer) -> Optimizer | None:
+def stepped(
+    optimizer: Optimizer, states: Mapping[int, dict[str, Any]] | None = None
+) -> Optimizer:
+    """Return a copy that has taken a step, from given state where there is some.
+
+    Args:
+        optimizer: What is copied, and stays as it is.
+        states: `id` of a parameter -> what its copy starts from.
+
+    Raises:
+        Exception: Whatever the class raises.
+
+    """
+    shadow = _copied(optimizer, {})
+    for real, copied in zip(slots_of(optimizer), slots_of(shadow), strict=True):
+        if states is not None:
+            copied.set_state(dict(states.get(id(real.parameter), copied.state())))
+        copied.parameter.grad = torch.ones_like(copied.parameter)
+    if callable(getattr(shadow, "train", None)):
+        shadow.train()  # type: ignore[attr-defined]
+    with torch.random.fork_rng(_gpus(shadow)):
+        shadow.step(lambda: torch.zeros(()))  # type: ignore[arg-type, return-value]
+    return shadow
+
+
+def _learnt(optimizer: Optimizer) -> Optimizer | None:
     try:
         if need_of(type(optimizer)).protocol == "closure":
             _refuse_closures()
-        shadow = _copied(optimizer, {})
-        for group in shadow.param_groups:
-            for parameter in group["params"]:
-                parameter.grad = torch.ones_like(parameter)
-        if callable(getattr(shadow, "train", None)):
-            shadow.train()  # type: ignore[attr-defined]
-        with torch.random.fork_rng(_gpus(shadow)):
-            shadow.step(lambda: torch.zeros(()))  # type: ignore[arg-type, return-value]
+        return stepped(optimizer)
     except Exception as error:  # noqa: BLE001 - foreign code runs here
         text = (
             "%s has no state to load into, since its step fails without a loss (%s):"
@@ -105,7 +124,6 @@ def _stepped(optimizer: Optimizer) -> Optimizer | None:
         )
         log.warning(text, type(optimizer).__name__, error)
         return None
-    return shadow
 
 
 def _refuse_closures() -> None:

@@ -133,6 +133,37 @@ def test_what_a_class_makes_of_an_argument_is_this_runs(
         load_optimizer_state_dict(resumed, saved, on_resume="strict")
 
 
+@pytest.mark.parametrize(
+    ("node", "is_trained"),
+    [
+        ({"optimizer": "Adagrad", "initial_accumulator_value": 0.5}, False),
+        ({"optimizer": "Adagrad", "initial_accumulator_value": 0.5}, True),
+        ({"optimizer_impl": "pytorch_optimizer", "optimizer": "SaRA"}, False),
+        ({}, False),
+        ({}, True),
+    ],
+    ids=["Adagrad", "Adagrad trained", "SaRA", "AdamW", "AdamW trained"],
+)
+def test_a_new_layer_starts_with_what_its_class_makes_for_it(
+    node: dict[str, Any], is_trained: bool
+) -> None:
+    node = dict(node)
+    value = node.pop("initial_accumulator_value", None)
+    if value:
+        node["override_optimizer_config"] = {"initial_accumulator_value": value}
+    module = layers()
+    saved = copy.deepcopy(optimizer_state_dict(trained(module, node)))
+    left = {k: v for k, v in saved.items() if ".2.weight" not in k}
+    resumed = trained(module, node) if is_trained else build_optimizer(module, node)
+    numbers = torch.random.get_rng_state()
+    report = load_optimizer_state_dict(resumed, left, missing="fresh")
+    assert torch.equal(numbers, torch.random.get_rng_state())
+    assert report.fresh == ["2.weight"]
+    if value:
+        assert resumed.state[module[2].weight]["sum"].unique().tolist() == [value]
+    train(module, resumed, range(3, 5))
+
+
 def test_counters_are_told_from_settings_by_what_the_class_writes() -> None:
     prodigy = import_module("prodigyopt").Prodigy
     assert written_keys(prodigy) == {

@@ -1,0 +1,96 @@
+"""Find out whether an optimizer can go on from saved state, on a copy of it.
+
+An option that was switched on since may need state that was not kept then (amsgrad,
+RMSprop's momentum; SGD's momentum does not), and a class may not take the state of
+parameters that had another dtype. Both would show at the next step only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from optim_hydra.resume_values import Difference
+from optim_hydra.state_placement import placed
+from optim_hydra.state_slots import Slot
+from optim_hydra.state_templates import stepped
+
+__all__ = ["note_what_fails"]
+
+_States = Mapping[str, dict[str, Any]]
+_HARMLESS = ("lr", "weight_decay", "maximize", "nesterov")
+
+
+def note_what_fails(
+    slots: Sequence[Slot],
+    states: _States,
+    differences: Sequence[Difference],
+    problems: list[str],
+) -> None:
+    """Try a step where options or dtypes changed, and note why it fails.
+
+    Args:
+        slots: Parameters that get saved state.
+        states: Name -> that state.
+        differences: Settings that were saved with other values.
+        problems: Where to note it.
+
+    """
+    switched = {
+        name: difference.key
+        for difference in differences
+        if difference.current and not difference.saved and not difference.is_taken
+        if difference.key not in _HARMLESS
+        for name in difference.names
+    }
+    by_optimizer: dict[int, list[Slot]] = {}
+    for slot in slots:
+        by_optimizer.setdefault(id(slot.optimizer), []).append(slot)
+    for members in by_optimizer.values():
+        first = next((s for s in members if s.name in switched), None)
+        cast = next((s for s in members if _cast(s, states)), None)
+        if (first or cast) and not _can_go_on(members, states):
+            if first:
+                what = f"{switched[first.name]} is on and was off when the state of"
+                problems.append(f"{what} {first.name} was saved: what it needs is")
+                problems[-1] += " missing"
+            elif cast:
+                what = f"{cast.name} is of {cast.parameter.dtype} and its saved state"
+                problems.append(f"{what} of {_cast(cast, states)}, which")
+                problems[-1] += f" {type(cast.optimizer).__name__} can't use together"
+
+
+def _cast(slot: Slot, states: _States) -> torch.dtype | None:
+    """Return the dtype of state that is like the parameter but for that."""
+    own = slot.parameter.dtype
+    for value in states.get(slot.name, {}).values():
+        is_like = type(value) is Tensor and value.shape == slot.parameter.shape
+        if is_like and value.is_floating_point() and value.dtype != own:
+            found: torch.dtype = value.dtype
+            return found
+    return None
+
+
+def _can_go_on(slots: Sequence[Slot], states: _States) -> bool:
+    """Whether a step works with the state; so it is taken to if none works at all."""
+    optimizer = slots[0].optimizer
+    kept = {
+        id(slot.parameter): {
+            key: placed(value, key, slot) if isinstance(value, Tensor) else value
+            for key, value in states.get(slot.name, {}).items()
+        }
+        for slot in slots
+    }
+    return _works(optimizer, kept) or not _works(optimizer, {})
+
+
+def _works(optimizer: Optimizer, states: Mapping[int, dict[str, Any]]) -> bool:
+    try:
+        stepped(optimizer, states)
+    except Exception:  # noqa: BLE001 - foreign code runs here
+        return False
+    return True

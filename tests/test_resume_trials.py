@@ -1,0 +1,92 @@
+"""What would only fail at the next step is refused while it can be."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+
+from optim_hydra import (
+    build_optimizer,
+    load_optimizer_state_dict,
+    optimizer_state_dict,
+)
+from optim_hydra.saved_state import StateError
+from saved_training import bits_of, layers, train, trained
+
+
+def refused_load(optimizer: torch.optim.Optimizer, saved: dict[str, Any]) -> str:
+    before = bits_of(optimizer)
+    with pytest.raises(StateError) as caught:
+        load_optimizer_state_dict(optimizer, saved)
+    assert bits_of(optimizer) == before
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("node", "switched", "key"),
+    [
+        ({}, {"amsgrad": True}, "amsgrad"),
+        ({"optimizer": "RMSprop"}, {"momentum": 0.9}, "momentum"),
+        ({"optimizer": "RMSprop"}, {"centered": True}, "centered"),
+        (
+            {"optimizer_impl": "pytorch_optimizer", "optimizer": "AdaBelief"},
+            {"ams_bound": True},
+            "ams_bound",
+        ),
+    ],
+    ids=["amsgrad", "momentum", "centered", "ams_bound"],
+)
+def test_an_option_that_needs_more_state_than_was_kept(
+    node: dict[str, Any], switched: dict[str, Any], key: str
+) -> None:
+    module = layers()
+    saved = optimizer_state_dict(trained(module, node))
+    resumed = build_optimizer(module, {**node, "override_optimizer_config": switched})
+    assert refused_load(resumed, saved) == (
+        f"{key} is on and was off when the state of 0.weight was saved: what it needs"
+        " is missing"
+    )
+
+
+def test_momentum_that_sgd_starts_by_itself() -> None:
+    module = layers()
+    saved = optimizer_state_dict(trained(module, {"optimizer": "SGD"}))
+    more = {"optimizer": "SGD", "override_optimizer_config": {"momentum": 0.9}}
+    resumed = build_optimizer(module, more)
+    numbers = torch.random.get_rng_state()
+    report = load_optimizer_state_dict(resumed, saved)
+    assert [d.key for d in report.differences] == ["momentum"]
+    assert torch.equal(numbers, torch.random.get_rng_state())
+    train(module, resumed, range(2, 4))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(torch.float32, torch.bfloat16), (torch.bfloat16, torch.float32)],
+    ids=str,
+)
+def test_parameters_of_another_dtype_than_their_state_can_use(
+    before: torch.dtype, after: torch.dtype
+) -> None:
+    module = layers().to(before)
+    optimizer = build_optimizer(module, {})
+    train(module, optimizer, range(2), lambda: torch.randn(8, 4, dtype=before))
+    saved = copy.deepcopy(optimizer_state_dict(optimizer))
+    module.to(after)
+    assert refused_load(build_optimizer(module, {}), saved) == (
+        f"0.weight is of {after} and its saved state of {before}, which AdamW can't use"
+        " together"
+    )
+
+
+def test_state_without_values() -> None:
+    module = layers()
+    saved = optimizer_state_dict(trained(module, {}))
+    saved["state.0.weight.exp_avg"] = torch.empty(4, 4, device="meta")
+    assert refused_load(build_optimizer(module, {}), saved) == (
+        "exp_avg of 0.weight has no values, it is on the meta device: load the file"
+        " with map_location='cpu'"
+    )
