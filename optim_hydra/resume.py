@@ -51,10 +51,13 @@ class ResumeReport:
     """Parameters that start without state."""
     dropped: list[str] = field(default_factory=list)
     """Saved parameters that are frozen now."""
+    part: str = ""
+    """What the names began with that were loaded, where more was saved."""
 
     def __str__(self) -> str:
         """Return one line, and one for each difference."""
         text = f"restored the state of {self.num_restored} parameters"
+        text += f" that was saved below {self.part}" * bool(self.part)
         if self.fresh:
             text += f", started {listed(self.fresh)} without state"
         if self.dropped:
@@ -180,7 +183,7 @@ def _load(
     load_schedules(optimizer, schedules)
     num = sum(1 for _, values in new if values)
     fresh = fit.fresh + [slot.name for slot, values in new if num and not values]
-    return ResumeReport(num, differences, fresh, fit.dropped)
+    return ResumeReport(num, differences, fresh, fit.dropped, state.part)
 
 
 def _refused(slots: Sequence[Slot], differences: Sequence[Difference]) -> list[str]:

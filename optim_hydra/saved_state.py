@@ -39,6 +39,8 @@ class SavedState:
     """What belongs to no parameter, see `shared_state`."""
     by_order: bool = False
     """Whether the names are positions."""
+    part: str = ""
+    """What stood before the names, where they are a part of what was saved."""
     sizes: list[int] = field(default_factory=list)
     """Numbers of parameters of the saved groups, where they were saved as groups."""
 
@@ -95,6 +97,7 @@ def part_of(saved: SavedState, names: Collection[str], at: str) -> SavedState:
         values=cut(saved.values),
         identity=cut(saved.identity),
         shared=cut(saved.shared) | _of_classes(saved),
+        part=start.removesuffix("."),
     )
 
 

@@ -54,12 +54,16 @@ def check_fit(
     frozen = frozen_names(optimizer) if unknown else ()
     fit.dropped = [name for name in unknown if name in frozen]
     unknown = [name for name in unknown if name not in frozen]
+    is_near = False
     for name in unknown[:_SHOWN]:
         # Another module's parameter of the same name is no typing error.
         alike = [n for n in closest(name, names) if _may_be_meant(n, name)]
         near = f": did you mean {', '.join(alike)}?" if alike else ""
+        is_near |= bool(alike)
         problems.append(f"the saved state has {name}, the optimizer has not{near}")
     _and_more(unknown, problems)
+    hint = _hint(unknown, names, is_near=is_near) if unknown else ""
+    problems += [hint] if hint else []
     missing = []
     kinds: dict[int, _Kind] = {}
     for slot in slots:
@@ -79,6 +83,25 @@ def check_fit(
     if missing:
         problems.append("to start these without state: missing='fresh'")
     return fit
+
+
+def _hint(unknown: Sequence[str], names: Collection[str], *, is_near: bool) -> str:
+    """Say what to do about saved names that the optimizer has not."""
+    for short, long, what in (
+        (unknown[0], names, "this optimizer's names begin with"),
+        (next(iter(names)), unknown, "the saved names begin with"),
+    ):
+        wrapped = next((n for n in long if n.endswith(f".{short}")), None)
+        start = wrapped.removesuffix(short) if wrapped else ""
+        if start and all(name.startswith(start) for name in long):
+            hint = f"{what} {start!r} and the others don't: build the optimizer of"
+            return f"{hint} the module that was saved, without or with that wrapper"
+    if is_near:
+        return ""
+    return (
+        "to leave removed layers out, leave their entries out of what is loaded, as"
+        f" in {{k: v for k, v in saved.items() if '.{unknown[0]}' not in k}}"
+    )
 
 
 def _lost_shared(saved: SavedState) -> list[str]:

@@ -23,7 +23,7 @@ from optim_hydra import (
     optimizer_state_dict,
 )
 from optim_hydra.errors import OptimHydraWarning
-from saved_training import bits, through_file, train
+from saved_training import bits, layers, refused_load, through_file, train
 
 LONGER = "actor.optim.total_training_steps=200"
 RULE = "[{pattern: bias, lr_scheduler_type: constant, lr_warmup_steps: 5}]"
@@ -99,6 +99,50 @@ def test_B79_kin_a_schedule_in_a_container_is_told_too(
     resumed.load_state_dict(copy.deepcopy(container.state_dict()))
     assert "total_training_steps: saved 110, now 200 (actor)" in caplog.text
     assert resumed.lr_schedulers["actor"].last_epoch == 30
+
+
+def test_B79_kin_what_a_call_says_of_resuming_holds_for_schedules(
+    module: nn.Module, compose: Compose
+) -> None:
+    config = compose(yaml=ACTOR_BASE + COSINE)
+    container = build_optimizers({"actor": module}, config)
+    train(module, container, range(30))
+    saved = copy.deepcopy(container.state_dict())
+    config = compose(LONGER, yaml=ACTOR_BASE + COSINE)
+    resumed = build_optimizers({"actor": module}, config)
+    assert refused_load(resumed, saved, on_resume="strict") == (
+        "actor: the saved schedule differs: total_training_steps 110 -> 200;"
+        " on_resume is strict: config keeps this run's, checkpoint takes the saved"
+        " @ on_resume"
+    )
+    report = load_optimizer_state_dict(resumed, saved, on_resume="checkpoint")
+    assert [str(each) for each in report.differences] == [
+        "total_training_steps: 110 as saved, not 200 (actor)"
+    ]
+    rate = resumed.lr_schedulers["actor"].get_last_lr()
+    assert rate == container.lr_schedulers["actor"].get_last_lr()
+
+
+def test_B79_kin_schedules_of_rules_in_other_groups() -> None:
+    node = {"lr_scheduler_type": "cosine", "total_training_steps": 20}
+    rule = {"pattern": "*.bias", "lr_scheduler_type": "linear"}
+    config = {"part": {"optim": {**node, "param_groups": [rule]}}}
+    part = layers()
+    container = build_optimizers({"part": part}, config)
+    train(part, container, range(4))
+    saved = copy.deepcopy(container.state_dict())
+    config["part"]["optim"]["param_groups"].insert(0, {"pattern": "0.*", "lr": 0.5})
+    resumed = build_optimizers({"part": part}, config)
+    assert refused_load(resumed, saved, on_resume="checkpoint") == (
+        "2 problems:\n"
+        "  - part: rules have schedules of their own, saved with 2 groups, and this run"
+        " has 3: use on_resume: config @ on_resume\n"
+        "  - lr was saved with several values for the parameters of one group"
+        " (part.0.weight, part.0.bias, ...): group them as they were, or use"
+        " on_resume: config"
+    )
+    load_optimizer_state_dict(resumed, saved)
+    assert resumed.lr_schedulers["part"].last_epoch == 4
 
 
 @pytest.mark.parametrize("schedule_first", [True, False])

@@ -53,8 +53,10 @@ ROWS = [
     Row(
         "a parameter is gone",
         renamed("weight", "embedding.table"),
-        "3 problems:\n"
+        "4 problems:\n"
         "  - the saved state has embedding.table, the optimizer has not\n"
+        "  - to leave removed layers out, leave their entries out of what is loaded, as"
+        " in {k: v for k, v in saved.items() if '.embedding.table' not in k}\n"
         "  - the saved state has nothing for weight" + FRESH,
     ),
     Row(
@@ -99,12 +101,16 @@ def test_every_problem_comes_at_once(module: nn.Module) -> None:
     entries = {k.replace(".weight", ".a.weight"): v for k, v in saved.items()}
     message = refused_load(wider, entries, on_resume="strict")
     assert message == (
-        "5 problems:\n"
+        "7 problems:\n"
         "  - the saved state has bias, the optimizer has not: did you mean a.bias?\n"
+        "  - this optimizer's names begin with 'a.' and the others don't: build the"
+        " optimizer of the module that was saved, without or with that wrapper\n"
         "  - a.weight has the shape (2, 5), and the saved one (2, 4)\n"
         "  - the saved state has nothing for a.bias\n"
         "  - to start these without state: missing='fresh'\n"
-        "  - lr: saved 0.001, now 0.5 (a.weight)"
+        "  - lr: saved 0.001, now 0.5 (a.weight)\n"
+        "  - on_resume is strict: config keeps this run's settings, checkpoint takes"
+        " the saved"
     )
 
 
@@ -113,10 +119,10 @@ def test_of_many_names_the_first_ones_are_listed() -> None:
     saved = optimizer_state_dict(build_optimizer(model, {}))
     other = nn.ModuleDict({f"q{i}": nn.Linear(2, 2, bias=False) for i in range(7)})
     message = refused_load(build_optimizer(other, {}), saved).splitlines()
-    assert message[0] == "13 problems:"
+    assert message[0] == "14 problems:"
     assert message[6] == "  - and 3 more of these"
-    assert message[12] == "  - and 2 more of these"
-    assert message[13] == "  - to start these without state: missing='fresh'"
+    assert message[13] == "  - and 2 more of these"
+    assert message[14] == "  - to start these without state: missing='fresh'"
 
 
 @in_each_form
@@ -136,5 +142,23 @@ def test_state_of_another_number_of_parameters_has_no_names_to_go_by(
     plain = torch.optim.AdamW([module.weight])
     assert refused_load(build_optimizer(module, {}), plain.state_dict()) == (
         "the saved state has no names and 1 parameters, the optimizer has 2: they"
-        " can't be matched"
+        " can't be matched; build the optimizer of the module that was saved, load it"
+        " there, and save it by optimizer_state_dict, whose entries have names"
+    )
+
+
+@pytest.mark.parametrize("is_saved", [True, False], ids=["saved", "now"])
+def test_a_wrapper_around_all_names_is_told(is_saved: bool) -> None:
+    """A part of what was saved is found by itself, but not when it was trained more."""
+    plain = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    wrapped = nn.ModuleDict({"net": plain})
+    first, second = (wrapped, plain) if is_saved else (plain, wrapped)
+    saved = optimizer_state_dict(build_optimizer(first, {}))
+    if is_saved:
+        saved = {k: v for k, v in saved.items() if ".net.0.bias" not in k}
+    message = refused_load(build_optimizer(second, {}), saved)
+    whose = "the saved names begin" if is_saved else "this optimizer's names begin"
+    assert (
+        f"{whose} with 'net.' and the others don't: build the optimizer of the module"
+        " that was saved, without or with that wrapper" in message
     )
