@@ -19,6 +19,8 @@ from optim_hydra.tree import TARGET_REFUSED, has_target
 from optim_hydra.value_checks import Refused, shown
 
 __all__ = [
+    "EXTRA",
+    "FIELDS",
     "Given",
     "Planned",
     "given_by_config",

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from optim_hydra.arguments import (
+    EXTRA,
+    FIELDS,
     Given,
     Planned,
     given_by_config,
@@ -55,6 +57,18 @@ class Plan:
         """Whether parameters may differ in their values."""
         optim = self.optim
         return bool(optim.param_groups or optim.no_decay or optim.layer_decay)
+
+    @property
+    def unused_keys(self) -> list[str]:
+        """Keys of the node whose values no class of it takes."""
+        if self.wrappers:
+            return []
+        variants = (self.node, *self.rules.values())
+        taken = {name for variant in variants for name in variant.arguments.kwargs}
+        keys = {name: name for name in FIELDS}
+        extra = self.optim.override_optimizer_config or {}
+        keys |= {name: f"{EXTRA}.{name}" for name in extra}
+        return [key for name, key in keys.items() if name not in taken]
 
 
 def plan_node(

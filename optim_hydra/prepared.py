@@ -99,7 +99,8 @@ class Prepared:
             for cls, kwargs in self._called()
         ]
         groups = [{k: v for k, v in row.items() if k != "names"} for row in rows]
-        return {"classes": classes, "groups": groups}
+        unused = self.assembly.plan.unused_keys if self.at else []
+        return {"classes": classes, "groups": groups, "unused": unused}
 
     def _warn(self) -> None:
         """Warn about what was dropped, since strict is false."""

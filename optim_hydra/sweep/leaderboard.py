@@ -34,8 +34,9 @@ def leaderboard(results: SweepResults) -> Table:
             numbers += [_text(setting.std), str(setting.num_results)]
         failed = str(setting.num_failed or "")
         table.add_row(*map(shown, setting.values), *numbers, failed)
-    if len(settings) > _ROWS:
-        table.caption = f"and {len(settings) - _ROWS} more settings"
+    more = len(settings) - _ROWS
+    if more > 0:
+        table.caption = f"and {more} more setting{'' if more == 1 else 's'}"
     return table
 
 

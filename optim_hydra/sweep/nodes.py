@@ -54,10 +54,27 @@ def _text(value: Any) -> str:
 
 
 def config_hash(config: DictConfig) -> str:
-    """Return a text that is equal for configs whose resolved values are equal."""
+    """Return a text that is equal for configs whose resolved values are equal.
+
+    What an optimizer that was built did not take does not count: with `strict: false`,
+    jobs that differ in it alone are equal.
+    """
+    values: Any
     try:
         values = OmegaConf.to_container(config, resolve=True)
     except Exception:  # noqa: BLE001 - resolvers are foreign code
         values = OmegaConf.to_container(config)
+    for at, node in JOURNAL.described.items():
+        for key in node["unused"]:
+            _leave_out(values, [*at.split("."), *key.split(".", 1)])
     text = json.dumps(values, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _leave_out(values: Any, path: list[str]) -> None:
+    """Take out the value at a path, if it is there."""
+    *above, last = path
+    for key in above:
+        values = values.get(key) if isinstance(values, dict) else None
+    if isinstance(values, dict):
+        values.pop(last, None)
