@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import os
+from importlib import resources
+from pathlib import Path
+
 # Hydra's registry of sources has no public name; this is the one private import.
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.config_search_path import ConfigSearchPath
@@ -43,7 +49,13 @@ class MigratingSource(ConfigSource):
             MigrationError: A key can't be carried over.
 
         """
-        result = self._inner.load_config(config_path)
+        state = _state_of(self._inner, config_path)
+        if state is None:
+            result = self._inner.load_config(config_path)
+        else:
+            # Hydra reads each file twice for each job of a sweep.
+            known = _read(self.provider, self.path, config_path, state)
+            result = copy.deepcopy(known)
         if isinstance(result.config, DictConfig):
             where = (
                 f"{self._inner.full_path()}/{config_path.removesuffix('.yaml')}.yaml"
@@ -91,6 +103,29 @@ class MigratingSearchPath(SearchPathPlugin):
 def _hydra_source(provider: str, path: str) -> ConfigSource:
     scheme = path.partition("://")[0]
     return SourcesRegistry.instance().resolve(scheme)(provider, path)
+
+
+@functools.lru_cache(maxsize=256)
+def _read(
+    provider: str,
+    path: str,
+    config_path: str,
+    state: tuple[int, ...],  # noqa: ARG001 - another state is another result
+) -> ConfigResult:
+    """Read a file through Hydra's own source, once for each of its states."""
+    return _hydra_source(provider, path).load_config(config_path)
+
+
+def _state_of(source: ConfigSource, config_path: str) -> tuple[int, ...] | None:
+    """Return what changes with a file; None where there is no such file on a disk."""
+    name = f"{config_path.removesuffix('.yaml')}.yaml"
+    try:
+        is_package = source.scheme() == "pkg"
+        place = resources.files(source.path) if is_package else Path(source.path)
+        status = os.stat(str(place.joinpath(name)))  # noqa: PTH116 - not each is a Path
+    except (OSError, ImportError, TypeError, ValueError):
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _place_of(config_path: str, package: str) -> str:

@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from optim_hydra import OptimConfig, build_lr_scheduler, build_optimizer, migrate
 from optim_hydra.errors import MigrationError, RenamedKeyWarning
 from optim_hydra.renamed_keys import RENAMED_KEYS
-from optim_hydra.source import MigratingSource
+from optim_hydra.source import MigratingSource, _read
 
 TREE = {
     "optim": {"grad_clip": 1.0},
@@ -176,6 +176,22 @@ hydra:
         "++critic.optim.clip_grad": "1,2",
         "seed": "0,1",
     }
+
+
+def test_a_file_is_read_once_for_each_of_its_states(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("critic: {optim: {warmup_style: cosine}}\n")
+    source = MigratingSource("main", f"optim_hydra://file://{tmp_path}")
+    before = _read.cache_info()
+    for _ in range(2):
+        with pytest.warns(RenamedKeyWarning):  # what is kept is what the file says
+            config = source.load_config("config").config
+        assert config == {"critic": {"optim": {"lr_scheduler_type": "cosine"}}}
+        config.critic.optim.lr_scheduler_type = "changed by whom it was given to"
+    path.write_text("critic: {optim: {lr: 1}}\n")
+    assert source.load_config("config").config == {"critic": {"optim": {"lr": 1}}}
+    after = _read.cache_info()
+    assert (after.misses - before.misses, after.hits - before.hits) == (2, 1)
 
 
 LEAF = st.one_of(st.integers(0, 3), st.sampled_from(["a", "cosine"]), st.none())
