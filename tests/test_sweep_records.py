@@ -103,6 +103,20 @@ def test_metrics_may_come_and_go(tmp_path: Path) -> None:
     }
 
 
+def test_a_file_that_another_writer_changed_is_read_anew(tmp_path: Path) -> None:
+    log_metrics(1, {"loss": 0.5}, folder=tmp_path)
+    path = tmp_path / "metrics.csv"
+    path.write_text("step,accuracy,loss\n0,0.25,1.0\n")
+    log_metrics(2, {"loss": 0.5}, folder=tmp_path)
+    assert path.read_text().split()[1:] == ["0,0.25,1.0", "2,,0.5"]
+    path.unlink()
+    log_metrics(3, {"loss": 0.25}, folder=tmp_path)
+    assert path.read_text().split() == ["step,loss", "3,0.25"]
+    path.write_text("")
+    log_metrics(4, {"accuracy": 1.0}, folder=tmp_path)
+    assert path.read_text().split() == ["step,accuracy", "4,1.0"]
+
+
 def test_a_row_that_is_cut_short_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "metrics.csv"
     path.write_text("step,loss,lr.a\n1,0.5,0.1\n2,nan,0.1\nx,1,1\n3,0.")

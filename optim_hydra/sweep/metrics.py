@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+import io
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,21 @@ __all__ = ["METRICS", "log_metrics"]
 
 METRICS = "metrics.csv"
 _STEP = "step"
+
+
+@dataclass
+class _Last:
+    """The file that was written last, so that each row need not look for it anew."""
+
+    config: Any = None
+    """The job's config, and the folder that it names."""
+    folder: Path = Path()
+    file: tuple[int, ...] = ()
+    """Which file it is and its size as it was left, which another writer changes."""
+    columns: list[str] = field(default_factory=list)
+
+
+_LAST = _Last()
 
 
 def log_metrics(
@@ -44,33 +62,54 @@ def log_metrics(
         1,0.5,0.001
 
     """
-    path = (_job_folder() if folder is None else Path(folder)) / METRICS
+    path = os.path.join(_job_folder() if folder is None else folder, METRICS)  # noqa: PTH118 - a Path takes as long as the row
     row: dict[str, float | str] = {_STEP: step}
     for name, value in values.items():
         row[name] = "" if value is None else plain_number(value, name)
     columns = _columns_of(path)
     added = [name for name in row if name not in columns]
     if columns and added:
-        _widen(path, added)
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, [*columns, *added], restval="")
-        if not columns:
-            writer.writeheader()
-        writer.writerow(row)
+        _widen(Path(path), added)
+    columns = [*columns, *added]
+    cells: list[Any] = [row.get(name, "") for name in columns]
+    lines: list[list[Any]] = [columns, cells] if columns == added else [cells]
+    with open(path, "ab") as file:  # noqa: PTH123 - as above
+        file.write(_text(lines))
+        file.flush()
+        _LAST.file = _seen(os.fstat(file.fileno()))
+    _LAST.columns = columns
 
 
 def _job_folder() -> Path:
     if not HydraConfig.initialized():
         msg = "no Hydra job runs here: say where to log, log_metrics(..., folder=...)"
         raise WrongObjectError(msg)
-    return Path(HydraConfig.get().runtime.output_dir)
+    config = HydraConfig.instance().cfg
+    if config is not _LAST.config:
+        _LAST.folder = Path(HydraConfig.get().runtime.output_dir)
+        _LAST.config = config
+    return _LAST.folder
 
 
-def _columns_of(path: Path) -> list[str]:
-    if not path.exists():
+def _columns_of(path: str) -> list[str]:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - as above
+    except FileNotFoundError:
         return []
-    with path.open(newline="") as file:
+    if _seen(status) == _LAST.file:
+        return _LAST.columns
+    with open(path, newline="") as file:  # noqa: PTH123 - as above
         return next(csv.reader(file), [])
+
+
+def _seen(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size
+
+
+def _text(rows: Iterable[Iterable[Any]]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows(rows)
+    return text.getvalue().encode()
 
 
 def _widen(path: Path, added: list[str]) -> None:
