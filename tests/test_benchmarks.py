@@ -28,3 +28,18 @@ def test_a_smoke_run_compares_every_pair(script: str, tmp_path, run_python) -> N
     for row in report["peaks"]:
         # One copy of the state; the other side makes gradients and a state first.
         assert 0.5 < row["ours_ratio"] < row["other_ratio"]
+
+
+def test_a_smoke_run_of_sweeps_compares_both_programs(tmp_path, run_python) -> None:
+    script = str(BENCHMARKS / "sweep_overhead.py")
+    result = run_python(script, "--quick", "--json", "report.json", "basic")
+    assert result.returncode == 0, result.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert [row["name"] for row in report["results"]] == [
+        "basic, a job",
+        "basic, around",
+    ]
+    for row in report["results"]:
+        assert row["name"] in result.stdout
+        assert min(row["ours_ms"], row["other_ms"]) > 0
+        assert row["lowest"] <= row["ratio"] <= row["highest"]
