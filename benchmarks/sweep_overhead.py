@@ -2,8 +2,9 @@
 
 The same training of about a second, by each launcher. Each round runs both sweeps, the
 first one in turn; a ratio is the median of each round's own, with the lowest and the
-highest. What is timed is the sweep without the program's own start and without the
-report at the end, shared by its jobs; both of these are in the last row.
+highest. What the jobs share is the sweep without the program's own start and without
+the report at the end, which are around it: its CPU seconds in all processes, which
+other work on the machine disturbs less, and its time.
 
 python benchmarks/sweep_overhead.py [--quick] [--json PATH] [--rounds N] [LAUNCHER...]
 """
@@ -48,8 +49,10 @@ LAUNCHERS = {
 class Sweep:
     """Seconds of one sweep."""
 
-    job: float
+    cpu: float
     """From the first job's start to the last one's end, over their number."""
+    time: float
+    """The same on the clock."""
     around: float
     """The rest: the program's start and, with the library, the report."""
 
@@ -96,8 +99,9 @@ def sweep(launcher: str, num_jobs: int, num_steps: int, *, is_ours: bool) -> Swe
         if result.returncode:
             msg = f"{program} {chosen} failed: {result.stdout}{result.stderr}"
             raise RuntimeError(msg)
-        seconds = float(Path(folder, "seconds.txt").read_text())
-    return Sweep(seconds / num_jobs, whole - seconds)
+        counted = json.loads(Path(folder, "seconds.json").read_text())
+    cpu, passed = counted["cpu"], counted["time"]
+    return Sweep(cpu / num_jobs, passed / num_jobs, whole - passed)
 
 
 def measure(name: str, rounds: int, num_jobs: int, num_steps: int) -> list[Result]:
@@ -110,8 +114,9 @@ def measure(name: str, rounds: int, num_jobs: int, num_steps: int) -> list[Resul
         }
         pairs.append((runs[True], runs[False]))
     return [
-        _result(f"{name}, a job", [(a.job, b.job) for a, b in pairs]),
-        _result(f"{name}, around", [(a.around, b.around) for a, b in pairs]),
+        _result(f"{name}, CPU of a job", [(a.cpu, b.cpu) for a, b in pairs]),
+        _result(f"{name}, time of a job", [(a.time, b.time) for a, b in pairs]),
+        _result(f"{name}, time around", [(a.around, b.around) for a, b in pairs]),
     ]
 
 

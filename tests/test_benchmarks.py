@@ -36,10 +36,22 @@ def test_a_smoke_run_of_sweeps_compares_both_programs(tmp_path, run_python) -> N
     assert result.returncode == 0, result.stderr
     report = json.loads((tmp_path / "report.json").read_text())
     assert [row["name"] for row in report["results"]] == [
-        "basic, a job",
-        "basic, around",
+        "basic, CPU of a job",
+        "basic, time of a job",
+        "basic, time around",
     ]
     for row in report["results"]:
         assert row["name"] in result.stdout
         assert min(row["ours_ms"], row["other_ms"]) > 0
         assert row["lowest"] <= row["ratio"] <= row["highest"]
+
+
+def test_a_smoke_run_reports_sweeps_of_two_sizes(tmp_path, run_python) -> None:
+    script = str(BENCHMARKS / "report_many_jobs.py")
+    result = run_python(script, "--quick", "--json", "report.json")
+    assert result.returncode == 0, result.stderr
+    rows = json.loads((tmp_path / "report.json").read_text())["results"]
+    assert [row["jobs"] for row in rows] == [20, 40]
+    for row in rows:
+        assert min(row["collect_s"], row["tables_s"], row["page_s"]) > 0
+        assert 1 < row["page_mb"] < 10  # most of it is the libraries

@@ -183,6 +183,34 @@ def test_a_sweep_is_collected_with_what_is_missing_damaged_and_dead(
     assert math.isnan(table.loc["1", "result"])
 
 
+@pytest.fixture(scope="module")
+def opened() -> list[str]:
+    """Return the list of all files that this process opens and folders it lists."""
+    found: list[str] = []
+
+    def note(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in ("open", "os.scandir"):
+            found.append(str(arguments[0]))
+
+    sys.addaudithook(note)  # which stays for good
+    return found
+
+
+def test_each_file_of_a_sweep_is_read_once(opened: list[str], tmp_path: Path) -> None:
+    put_sweep(tmp_path)
+    expected = [str(tmp_path), str(tmp_path / SWEEP)]
+    for number in range(300):
+        place = put_job(tmp_path, number)
+        (place / ".hydra").mkdir()  # nothing in it is looked at
+        (place / "metrics.csv").write_text("step,loss\n1,0.5\n")
+        expected += map(str, (place, place / JOB, place / "metrics.csv"))
+    opened.clear()
+    results = collect([tmp_path])
+    assert len(results.jobs) == 300
+    found = [path for path in opened if path.startswith(str(tmp_path))]
+    assert sorted(found) == sorted(expected)
+
+
 def test_the_command_of_one_job_is_given(tmp_path: Path) -> None:
     put_sweep(tmp_path)
     put_job(tmp_path, 1)

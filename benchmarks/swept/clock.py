@@ -1,11 +1,13 @@
-"""A callback that measures how long the jobs of a sweep take together."""
+"""A callback that measures what the jobs of a sweep take together."""
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
@@ -17,11 +19,26 @@ class Clock(Callback):
 
     def on_multirun_start(self, **_: Any) -> None:
         """Begin to count."""
-        self.started = time.perf_counter()
+        self.started = time.perf_counter(), _spent()
 
     def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
         """Write what was counted."""
-        seconds = time.perf_counter() - self.started
+        passed, spent = self.started
+        counted = {"time": time.perf_counter() - passed, "cpu": _spent() - spent}
         folder = Path(config.hydra.sweep.dir)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "seconds.txt").write_text(str(seconds))
+        (folder / "seconds.json").write_text(json.dumps(counted))
+
+
+def _spent() -> float:
+    """Return the CPU seconds of this process and of all that it has started."""
+    own = psutil.Process()
+    total = 0.0
+    for process in (own, *own.children(recursive=True)):
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system
+        total += times.children_user + times.children_system  # those that have ended
+    return total

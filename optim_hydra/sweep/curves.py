@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 __all__ = ["Curve", "read_curves"]
@@ -18,23 +19,34 @@ def read_curves(path: Path) -> dict[str, Curve]:
     A row that is written just now, or was cut short, is left out, and so is a cell
     that is empty or no number.
     """
-    curves: dict[str, Curve] = {}
     if not path.exists():
-        return curves
+        return {}
     with path.open(newline="") as file:
-        rows = csv.reader(file)
-        columns = next(rows, [])
-        for row in rows:
-            step = _number(row[0]) if len(row) == len(columns) else None
-            if step is None:
-                continue
-            for name, cell in zip(columns[1:], row[1:], strict=True):
-                value = _number(cell)
-                if value is not None:
-                    steps, values = curves.setdefault(name, ([], []))
-                    steps.append(int(step))
-                    values.append(value)
+        reader = csv.reader(file)
+        names = next(reader, [])
+        columns = list(zip(*(r for r in reader if len(r) == len(names)), strict=True))
+    if not columns:
+        return {}
+    steps = _numbers(columns[0])
+    curves: dict[str, Curve] = {}
+    for name, cells in zip(names[1:], columns[1:], strict=True):
+        pairs = [
+            (int(step), value)
+            for step, value in zip(steps, _numbers(cells), strict=True)
+            if step is not None and value is not None
+        ]
+        if pairs:
+            curves[name] = ([step for step, _ in pairs], [value for _, value in pairs])
     return curves
+
+
+def _numbers(cells: Sequence[str]) -> Sequence[float | None]:
+    """Return the cells as numbers, all at once where all are some."""
+    try:
+        values = list(map(float, cells))
+    except ValueError:
+        return list(map(_number, cells))
+    return values if all(map(math.isfinite, values)) else list(map(_number, cells))
 
 
 def _number(cell: str) -> float | None:
