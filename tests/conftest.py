@@ -18,6 +18,7 @@ from torch import nn
 from torch.optim import SGD, AdamW, Optimizer
 from warm_python import run_warm
 
+import hydra_singletons
 import optim_hydra
 import two_process_results
 import world_results
@@ -29,8 +30,8 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(autouse=True)
-def _registries(hydra_restore_singletons: None) -> Iterator[None]:
-    """Restore Hydra's singletons (its own plugin does), resolvers and registries."""
+def _registries() -> Iterator[None]:
+    """Restore Hydra's singletons, resolvers and registries."""
     registries = (
         BaseContainer._resolvers,
         DECLARED.schedules,
@@ -40,7 +41,8 @@ def _registries(hydra_restore_singletons: None) -> Iterator[None]:
     )
     before = [dict(registry) for registry in registries]
     rename_notices._written.clear()
-    yield
+    with hydra_singletons.restored():
+        yield
     for registry, items in zip(registries, before, strict=True):
         registry.clear()
         registry.update(items)
