@@ -18,7 +18,7 @@ from optim_hydra import (
     optimizer_state_dict,
 )
 from optim_hydra.saved_state import StateError
-from saved_training import bits_of
+from saved_training import bits_of, layers, train, trained
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:torch.distributed is disabled, unavailable or uninitialized:UserWarning"
@@ -161,3 +161,19 @@ def test_a_tensor_lr_stays_this_runs_and_the_difference_is_told(
         load_optimizer_state_dict(resumed, state["optimizer"])
     assert [float(group["lr"]) for group in resumed.param_groups] == [0.25]
     assert "\n  lr: saved 0.5, now 0.25 (" in caplog.text
+
+
+def test_new_layers_start_without_where_a_checkpoint_lacks_them(
+    tmp_path: Path,
+) -> None:
+    old = layers()
+    dcp.save(optimizer_state_dict(trained(old, {})), checkpoint_id=tmp_path)
+    new = nn.Sequential(*old, nn.Linear(2, 3))
+    resumed = build_optimizer(new, {})
+    state = optimizer_state_dict(resumed, templates=True)
+    planner = dcp.DefaultLoadPlanner(allow_partial_load=True)
+    dcp.load(state, checkpoint_id=tmp_path, planner=planner)
+    report = load_optimizer_state_dict(resumed, state, missing="fresh")
+    assert report.num_restored == 6
+    assert report.fresh == ["3.weight", "3.bias"]
+    train(new, resumed, range(3, 5))
