@@ -11,8 +11,9 @@ from torch.optim import Optimizer
 from optim_hydra.declared import path_of
 from optim_hydra.errors import closest
 from optim_hydra.saved_state import SavedState
-from optim_hydra.state_shapes import StateShapes, shape_of
+from optim_hydra.state_shapes import ONE_VECTOR, StateShapes, shape_of
 from optim_hydra.state_slots import Slot, arguments_of
+from optim_hydra.unmatched import listed
 from optim_hydra.watch import frozen_names
 
 __all__ = ["Fit", "check_fit"]
@@ -78,6 +79,7 @@ def check_fit(
         else:
             missing.append(what)
     problems += _lost_shared(saved)
+    problems += _reordered(slots, saved)
     problems += missing[:_SHOWN]
     _and_more(missing, problems)
     if missing:
@@ -114,6 +116,21 @@ def _lost_shared(saved: SavedState) -> list[str]:
         key for key in sorted(kept) if not any(k.endswith(f".{key}") for k in found)
     ]
     return [f"the saved state lacks shared.{key}" for key in lost]
+
+
+def _reordered(slots: Sequence[Slot], saved: SavedState) -> list[str]:
+    """Name a class that keeps one vector for all, where they come in another order."""
+    own: dict[int, list[str]] = {}
+    for slot in slots:
+        if type(slot.optimizer).__module__ == ONE_VECTOR:
+            own.setdefault(id(slot.optimizer), []).append(slot.name)
+    return [
+        f"LBFGS keeps one vector for all parameters, saved in the order {listed(kept)},"
+        f" and now they come as {listed(names)}: build it in the saved"
+        " order"
+        for names in own.values()
+        if (kept := [name for name in saved.values if name in set(names)]) != names
+    ]
 
 
 def _may_be_meant(known: str, unknown: str) -> bool:

@@ -12,12 +12,12 @@ from torch.optim import Optimizer
 from optim_hydra.state_slots import Slot
 from optim_hydra.state_templates import state_templates
 
-__all__ = ["StateShapes", "shape_of"]
+__all__ = ["ONE_VECTOR", "StateShapes", "shape_of"]
 
 # What they keep has the shape of the parameter, or that of sums over its dimensions.
 _KNOWN = ("torch.optim.", "torchao.")
 # It keeps all parameters as one vector, in the state of the first.
-_FLAT = "torch.optim.lbfgs"
+ONE_VECTOR = "torch.optim.lbfgs"
 
 
 class StateShapes:
@@ -39,7 +39,7 @@ class StateShapes:
             return held if held is not None and held != list(found) else None
         cls = type(slot.optimizer)
         shape = list(slot.parameter.shape)
-        if cls.__module__ == _FLAT:
+        if cls.__module__ == ONE_VECTOR:
             return None
         if cls.__module__.startswith(_KNOWN):
             return None if _fits_into(found, shape) else shape

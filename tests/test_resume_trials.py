@@ -90,3 +90,19 @@ def test_state_without_values() -> None:
         "exp_avg of 0.weight has no values, it is on the meta device: load the file"
         " with map_location='cpu'"
     )
+
+
+def test_one_vector_for_all_parameters_in_another_order() -> None:
+    module = layers()
+    node = {"optimizer": "LBFGS"}
+    optimizer = build_optimizer(module, node, provides=["closure"])
+    train(module, optimizer, range(3))
+    saved = optimizer_state_dict(optimizer)
+    children = reversed(list(module.named_children()))
+    other = torch.nn.ModuleDict(dict(children))
+    resumed = build_optimizer(other, node, provides=["closure"])
+    assert refused_load(resumed, saved) == (
+        "LBFGS keeps one vector for all parameters, saved in the order 0.weight,"
+        " 0.bias, 1.weight and 3 more, and now they come as 2.weight, 2.bias, 1.weight"
+        " and 3 more: build it in the saved order"
+    )
