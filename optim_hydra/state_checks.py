@@ -90,11 +90,13 @@ def check_fit(
 def _hint(unknown: Sequence[str], names: Collection[str], *, is_near: bool) -> str:
     """Say what to do about saved names that the optimizer has not."""
     for short, long, what in (
-        (unknown[0], names, "this optimizer's names begin with"),
-        (next(iter(names)), unknown, "the saved names begin with"),
+        (unknown, names, "this optimizer's names begin with"),
+        (names, unknown, "the saved names begin with"),
     ):
-        wrapped = next((n for n in long if n.endswith(f".{short}")), None)
-        start = wrapped.removesuffix(short) if wrapped else ""
+        some = min(long)
+        start = next(
+            (some.removesuffix(n) for n in short if some.endswith(f".{n}")), ""
+        )
         if start and all(name.startswith(start) for name in long):
             hint = f"{what} {start!r} and the others don't: build the optimizer of"
             return f"{hint} the module that was saved, without or with that wrapper"

@@ -180,6 +180,8 @@ def test_a_failed_load_can_be_followed_by_a_right_one() -> None:
     saved = copy.deepcopy(optimizer_state_dict(trained(BASE)))
     resumed = build_optimizer(gpt(), NO_DECAY)
     message = refused_load(resumed, saved, on_resume="strict")
-    assert message.startswith("weight_decay: saved 0.1, now 0.0 (blocks.0.ln_1.weight,")
+    assert message.startswith(
+        "2 problems:\n  - weight_decay: saved 0.1, now 0.0 (blocks.0.ln_1.weight,"
+    )
     load_optimizer_state_dict(resumed, saved)
     assert state_of(resumed)
