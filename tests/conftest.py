@@ -16,17 +16,19 @@ import torch
 from omegaconf.basecontainer import BaseContainer
 from torch import nn
 from torch.optim import SGD, AdamW, Optimizer
-from warm_python import run_warm
 
 import hydra_singletons
 import optim_hydra
-import two_process_results
 import world_results
 from case_helpers import BASE, Compose, Run, offer
 from optim_hydra import rename_notices
 from optim_hydra.declared import DECLARED
+from warm_python import Warm
 
 ROOT = Path(__file__).parents[1]
+# In the processes that tests start: threads gain nothing where two workers run.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)
@@ -75,8 +77,8 @@ def compose(tmp_path: Path) -> Compose:
 
 
 @pytest.fixture
-def run_python(tmp_path: Path) -> Run:
-    """Run a program in a folder of its own, as a user would."""
+def run_fresh(tmp_path: Path) -> Run:
+    """Run a program in a folder of its own, in an interpreter that starts for it."""
 
     def run(*args: str, cwd: Path = tmp_path, **env: str):
         return subprocess.run(
@@ -92,10 +94,24 @@ def run_python(tmp_path: Path) -> Run:
     return run
 
 
+@pytest.fixture(scope="session")
+def warm() -> Iterator[Warm]:
+    """Start Python once, and import what most programs import."""
+    python = Warm()
+    yield python
+    python.close()
+
+
 @pytest.fixture
-def run_program(tmp_path: Path) -> Run:
-    """Do the same in a process that has torch loaded already, which is quicker."""
-    return lambda *args: run_warm(list(args), tmp_path)
+def run_python(tmp_path: Path, warm: Warm, tmp_path_factory) -> Run:
+    """Run a program in a folder of its own, in a process that has torch already."""
+    written = tmp_path_factory.mktemp("written")
+
+    def run(*args: str, cwd: Path = tmp_path, **env: str):
+        every = {**os.environ, "TORCHDYNAMO_DISABLE": "1", **env}
+        return warm.run(written, list(args), cwd, every)
+
+    return run
 
 
 @pytest.fixture(scope="session")
@@ -106,15 +122,17 @@ def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def found(shared: Path) -> Callable[[str, str], two_process_results.Found]:
-    """Return what both processes of a program have found in a scenario."""
-    return functools.partial(two_process_results.read, shared)
+def found_in(
+    shared: Path, warm: Warm
+) -> Callable[[str, int, str], list[dict[str, Any]]]:
+    """Return what each of some processes has found in a scenario of a program."""
+    return functools.partial(world_results.read, shared, warm)
 
 
 @pytest.fixture(scope="session")
-def found_in(shared: Path) -> Callable[[str, int, str], list[dict[str, Any]]]:
-    """Return what each of some processes has found in a scenario of a program."""
-    return functools.partial(world_results.read, shared)
+def found(found_in) -> Callable[[str, str], tuple[dict[str, Any], ...]]:
+    """Return what both processes of a program have found in a scenario."""
+    return lambda program, scenario: tuple(found_in(program, 2, scenario))
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ OLD_FILE = "defaults: [base_optim, _self_]\noptimizer: SGD\nwarmup_steps_ratio: 
 def app(tmp_path: Path, run_python):
     """Write a program with a config folder, and run it with overrides."""
 
-    def run(*args: str, library: str = "optim_hydra", **env: str):
+    def run(*args: str, library: str = "optim_hydra", start=run_python, **env: str):
         files = {
             "app.py": APP.format(library=library),
             "conf/config.yaml": PRIMARY,
@@ -44,7 +44,7 @@ def app(tmp_path: Path, run_python):
         for name, text in files.items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text)
-        return run_python("app.py", *args, **env)
+        return start("app.py", *args, **env)
 
     return run
 
@@ -124,12 +124,13 @@ def test_a_sweep_warns_once_for_a_file_that_each_job_reads(app) -> None:
     assert result.stderr.count("RenamedKeyWarning") == 1
 
 
-def test_printing_the_config_shows_new_keys_and_needs_no_torch(app) -> None:
+def test_printing_the_config_shows_new_keys_and_needs_no_torch(app, run_fresh) -> None:
     result = app(
         "--cfg",
         "job",
         "optim@critic.optim=old",
         "actor.optim.lr_scheduler=cosine",
+        start=run_fresh,
         PYTHONPROFILEIMPORTTIME="1",
     )
     assert result.returncode == 0, result.stderr

@@ -123,7 +123,7 @@ with hydra.initialize_config_dir({str(conf)!r}, version_base=None):
     assert done.stdout == "AdamW 0.001\nSGD 0.01\nAdamW 0.001\n", done.stderr
 
 
-def test_B95_no_global_state_outside_of_main(run_python: Run) -> None:
+def test_B95_no_global_state_outside_of_main(run_fresh: Run) -> None:
     program = """\
 import sys
 from hydra.core.global_hydra import GlobalHydra
@@ -142,7 +142,7 @@ optim_hydra.build_lr_scheduler(optimizer, node)
 found.append(GlobalHydra.instance().is_initialized())
 print(found, optimizer.param_groups[0]["lr"])
 """
-    done = run_python("-c", program)
+    done = run_fresh("-c", program)
     assert done.stdout == "[False, False, False] 0.5\n", done.stderr
 
 

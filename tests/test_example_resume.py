@@ -10,10 +10,10 @@ LAUNCH = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"
 
 
 def test_a_killed_run_goes_on_elsewhere_with_other_settings(
-    tmp_path: Path, run_python
+    tmp_path: Path, run_fresh, run_python
 ) -> None:
     network = {"GLOO_SOCKET_IFNAME": "lo", "MASTER_ADDR": "127.0.0.1"}
-    killed = run_python(*LAUNCH, str(PROGRAM), *SHORT, "kill_at=10", **network)
+    killed = run_fresh(*LAUNCH, str(PROGRAM), *SHORT, "kill_at=10", **network)
     assert killed.returncode != 0
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step_8"]
 

@@ -118,17 +118,17 @@ def test_imports_go_one_way(module: str) -> None:
         "instantiate(cfg)\n",
     ],
 )
-def test_torch_and_optional_packages_are_not_imported(run_python, code: str) -> None:
+def test_torch_and_optional_packages_are_not_imported(run_fresh, code: str) -> None:
     check = (
         "\nimport sys"
         "\nheavy = {'torch', 'lion_pytorch', 'matplotlib', 'numpy'} & set(sys.modules)"
         "\nassert not heavy, heavy"
     )
-    result = run_python("-W", "ignore", "-c", code + check)
+    result = run_fresh("-W", "ignore", "-c", code + check)
     assert result.returncode == 0, result.stderr
 
 
-def test_importing_leaves_hydras_global_state_alone(run_python) -> None:
+def test_importing_leaves_hydras_global_state_alone(run_fresh) -> None:
     code = """
 import importlib, optim_hydra
 from hydra.core.global_hydra import GlobalHydra
@@ -138,5 +138,5 @@ register()
 importlib.reload(optim_hydra)
 assert not GlobalHydra.instance().is_initialized()
 """
-    result = run_python("-W", "error", "-c", code)
+    result = run_fresh("-W", "error", "-c", code)
     assert result.returncode == 0, result.stderr

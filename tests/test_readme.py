@@ -81,7 +81,7 @@ def test_the_readme_has_what_is_tested_here() -> None:
 
 
 @pytest.mark.parametrize("command", commands())
-def test_a_command_runs(command: str, tmp_path: Path, run_program, run_python) -> None:
+def test_a_command_runs(command: str, tmp_path: Path, run_fresh, run_python) -> None:
     for name, text in files().items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -91,7 +91,7 @@ def test_a_command_runs(command: str, tmp_path: Path, run_program, run_python) -
         program, args = str(ROOT / program), [*args, *QUICK[name].split()]
         args.append("progress=false")
     # Workers of a launcher start from the program's own process.
-    run = run_python if "joblib" in command else run_program
+    run = run_fresh if "joblib" in command else run_python
     result = run(program, *args)
     assert result.returncode == 0, result.stderr
     if name in QUICK:
@@ -99,14 +99,14 @@ def test_a_command_runs(command: str, tmp_path: Path, run_program, run_python) -
 
 
 @pytest.mark.parametrize("snippet", snippets(), ids=lambda text: text.splitlines()[0])
-def test_a_snippet_runs(snippet: str, run_program) -> None:
-    result = run_program("-c", snippet)
+def test_a_snippet_runs(snippet: str, run_python) -> None:
+    result = run_python("-c", snippet)
     assert result.returncode == 0, result.stderr
 
 
-def test_the_migration_snippet_prints_new_keys(run_program) -> None:
+def test_the_migration_snippet_prints_new_keys(run_python) -> None:
     snippet = next(text for text in snippets() if "print(migrate(" in text)
-    assert run_program("-c", snippet).stdout == (
+    assert run_python("-c", snippet).stdout == (
         "['++critic.optim.clip_grad=1.0']\n"
         "{'critic': {'optim': {'lr_scheduler_type': 'cosine'}}}\n"
     )

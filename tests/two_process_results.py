@@ -1,58 +1,15 @@
-"""Run a program in two processes, and read what each of them has found."""
+"""What two processes must have found: the same as one."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
-from filelock import FileLock
 
-__all__ = ["Found", "assert_clipped", "assert_like_one_process", "groups", "read"]
+__all__ = ["Found", "assert_clipped", "assert_like_one_process", "groups"]
 
-TESTS = Path(__file__).parent
-LAUNCH = "torch.distributed.run --standalone --local-addr 127.0.0.1 --nproc-per-node 2"
-ENVIRONMENT = {
-    "GLOO_SOCKET_IFNAME": "lo",
-    "MASTER_ADDR": "127.0.0.1",
-    "OMP_NUM_THREADS": "1",
-    "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)]),
-}
 # One item for each process.
 Found = tuple[dict[str, Any], dict[str, Any]]
-
-
-def read(shared: Path, program: str, scenario: str) -> Found:
-    """Run a program, unless its results are there, and return those of a scenario."""
-    folder = shared / program
-    with FileLock(f"{folder}.lock"):
-        if not folder.exists():
-            folder.mkdir()
-            _launch(program, folder)
-    assert (folder / "status").read_text() == "0", (folder / "log").read_text()
-    found = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
-    first, second = (results[scenario] for results in found)
-    for outcome in (first, second):
-        assert "error" not in outcome, outcome["error"]
-    return first, second
-
-
-def _launch(program: str, folder: Path) -> None:
-    path = TESTS / "distributed_programs" / f"{program}.py"
-    result = subprocess.run(
-        [sys.executable, "-m", *LAUNCH.split(), path, folder],
-        env={**os.environ, **ENVIRONMENT},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    (folder / "log").write_text(result.stdout + result.stderr)
-    (folder / "status").write_text(str(result.returncode))
 
 
 def assert_like_one_process(found: Found) -> None:

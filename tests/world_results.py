@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
-from two_process_results import ENVIRONMENT, TESTS
+from warm_python import Warm
 
 __all__ = ["read"]
 
+TESTS = Path(__file__).parent
+ENVIRONMENT = {
+    "GLOO_SOCKET_IFNAME": "lo",
+    "MASTER_ADDR": "127.0.0.1",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)]),
+    "TORCHDYNAMO_DISABLE": "1",
+}
 # What runs together, in this order: a program finds what those before it have saved.
 CHAINS = {
+    "wrappers": ["replicated_training@2", "sharded_training@2", "sharded_watching@2"],
     "runs": ["saving_runs@2", "loading_runs@1", "loading_runs@2", "loading_runs@3"],
     "classes": ["resuming_classes@2"],
     "faults": ["interrupted_saves@2", "failing_loads@2", "pipeline_stages@2"],
 }
 
 
-def read(shared: Path, program: str, num: int, scenario: str) -> list[dict[str, Any]]:
+def read(
+    shared: Path, warm: Warm, program: str, num: int, scenario: str
+) -> list[dict[str, Any]]:
     """Return what each process has found in a scenario of a program.
 
     The chain that the program belongs to is run, unless its results are there.
@@ -34,7 +43,7 @@ def read(shared: Path, program: str, num: int, scenario: str) -> list[dict[str, 
     with FileLock(f"{folder}.lock"):
         if not folder.exists():
             folder.mkdir()
-            _launch(CHAINS[chain], folder)
+            _launch(warm, CHAINS[chain], folder)
     assert (folder / "status").read_text() == "0", (folder / "log").read_text()
     paths = [folder / step / f"{rank}.json" for rank in range(num)]
     found = [json.loads(path.read_text())[scenario] for path in paths]
@@ -43,15 +52,9 @@ def read(shared: Path, program: str, num: int, scenario: str) -> list[dict[str, 
     return found
 
 
-def _launch(steps: list[str], folder: Path) -> None:
+def _launch(warm: Warm, steps: list[str], folder: Path) -> None:
     path = TESTS / "distributed_programs" / "worlds.py"
-    result = subprocess.run(
-        [sys.executable, path, folder, *steps],
-        env={**os.environ, **ENVIRONMENT, "TORCHDYNAMO_DISABLE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    environment = {**os.environ, **ENVIRONMENT}
+    result = warm.run(folder, [str(path), str(folder), *steps], folder, environment)
     (folder / "log").write_text(result.stdout + result.stderr)
     (folder / "status").write_text(str(result.returncode))
