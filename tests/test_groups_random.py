@@ -17,7 +17,7 @@ from random_groups import Place, Plan, cases, places
 Value = tuple[str, float, float]  # class, lr, weight_decay
 Case = tuple[Plan, dict[str, Any]]
 # The first optimizer of a process is slow, because torch imports more for it.
-unhurried = settings(deadline=None, max_examples=250)
+unhurried = settings(deadline=None, max_examples=100)
 
 
 def holds(rule: dict[str, Any], place: Place) -> bool:

@@ -24,7 +24,7 @@ from random_groups import Plan, cases, places, rules
 from saved_training import bits, bits_of, kept_for
 
 # The first optimizer of a process is slow, because torch imports more for it.
-unhurried = settings(deadline=None, max_examples=200)
+unhurried = settings(deadline=None, max_examples=80)
 KEYS = ("lr", "weight_decay", "eps")
 Regrouping = tuple[Plan, dict[str, Any], dict[str, Any]]
 
