@@ -14,6 +14,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from optim_hydra.sweep.collect import collect
+
 PROGRAM = Path(__file__).parent / "sweep_programs" / "towers.py"
 CLASSES = "optim@critic.optim=adamw,sgd"
 ENVIRONMENT = {
@@ -50,15 +52,18 @@ def rows(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def assert_four_jobs(folder: Path, result: subprocess.CompletedProcess[str]) -> None:
+def assert_four_jobs(
+    folder: Path, result: subprocess.CompletedProcess[str], swept: str = "seed=0,1"
+) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
     found = jobs(folder)
     assert [job["status"] for job in found] == ["completed"] * 4
     classes = [job["nodes"]["critic.optim"]["classes"][0]["class"] for job in found]
     names = [name.rpartition(".")[2] for name in classes]
     assert names == ["AdamW", "AdamW", "SGD", "SGD"]
-    seeds = [text for job in found for text in job["overrides"] if "seed=" in text]
-    assert seeds == ["seed=0", "seed=1"] * 2
+    key, _, values = swept.partition("=")
+    texts = [text for job in found for text in job["overrides"] if f"{key}=" in text]
+    assert texts == [f"{key}={value}" for value in values.split(",")] * 2
     table = rows(folder)
     assert [row["job"] for row in table] == ["0", "1", "2", "3"]
     assert [float(row["result"]) for row in table] == [job["result"] for job in found]
@@ -68,14 +73,26 @@ def assert_four_jobs(folder: Path, result: subprocess.CompletedProcess[str]) -> 
     assert "sweep: 4 of 4 jobs done" in result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit"])
-def test_four_jobs_run_and_are_reported(launcher: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of four jobs, one after the other and undisturbed."""
+    folder = tmp_path_factory.mktemp("whole") / "out"
+    result = sweep(folder, "+sweep=basic", CLASSES, "seed=0,1")
+    assert_four_jobs(folder, result)
+    assert len({job["pid"] for job in jobs(folder)}) == 1
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("launcher", "num_processes"), [("joblib", 2), ("submitit", 4)]
+)
+def test_four_jobs_run_and_are_reported(
+    launcher: str, num_processes: int, tmp_path: Path
+) -> None:
     folder = tmp_path / "out"
     result = sweep(folder, f"+sweep={launcher}", CLASSES, "seed=0,1")
     assert_four_jobs(folder, result)
-    processes = {job["pid"] for job in jobs(folder)}
-    expected = {"basic": {1}, "joblib": {2}, "submitit": {4}}
-    assert len(processes) in expected[launcher]
+    assert len({job["pid"] for job in jobs(folder)}) == num_processes
 
 
 def test_ray_that_runs_already_is_used_and_a_job_may_use_it_too(tmp_path: Path) -> None:
@@ -88,11 +105,9 @@ def test_ray_that_runs_already_is_used_and_a_job_may_use_it_too(tmp_path: Path) 
         "ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)\n"
         "main()\n"
     )
-    folder = tmp_path / "out"
-    result = sweep(
-        folder, "+sweep=ray", CLASSES, "seed=0,1", "also=ray", start=(program,)
-    )
-    assert_four_jobs(folder, result)
+    folder, also = tmp_path / "out", "also=plain,ray"
+    result = sweep(folder, "+sweep=ray", CLASSES, also, start=(program,))
+    assert_four_jobs(folder, result, also)
 
 
 def test_optuna_goes_on_past_a_failed_trial(tmp_path: Path) -> None:
@@ -117,61 +132,14 @@ def test_optuna_goes_on_past_a_failed_trial(tmp_path: Path) -> None:
     assert f"{len(failed)} failed" in result.stdout
 
 
-@pytest.mark.parametrize("launcher", ["basic", "joblib"])
-def test_a_job_that_fails_is_a_row_and_the_others_run(
-    launcher: str, tmp_path: Path
+def test_a_sweep_is_reported_while_it_runs_and_goes_on_when_killed(
+    whole: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "out"
-    chosen = (f"+sweep={launcher}", "actor.optim.lr=1e-3,-1,1e-2", "also=plain,diverge")
-    result = sweep(folder, *chosen)
-    assert result.returncode == 1
-    assert [row["status"] for row in rows(folder)] == [
-        "completed",
-        "failed",
-        "failed",
-        "failed",
-        "completed",
-        "failed",
-    ]
-    errors = [row["error"] for row in rows(folder)]
-    refused = "ConfigError: -1.0 is not a finite float >= 0 @ actor.optim.lr"
-    returned = "ResultError: the job returned nan"
-    assert errors == ["", returned, refused, refused, "", returned]
-    assert "2 of 6 jobs completed, 4 failed" in result.stdout
-    assert [row["result"] for row in rows(folder)][1:4] == ["", "", ""]
-
-
-def test_a_sweep_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
-    chosen = (CLASSES, "seed=0,1", "num_steps=4")
-    whole = tmp_path / "whole"
-    assert sweep(whole, "+sweep=basic", *chosen).returncode == 0
-
-    folder = tmp_path / "killed"
-    killed = sweep(folder, "+sweep=basic", *chosen, "also=plain,kill")
-    assert killed.returncode == -9
-    assert [job["status"] for job in jobs(folder)] == ["completed", "running"]
-    before = [path.stat().st_mtime_ns for path in folder.glob("0/job.json")]
-    report = [sys.executable, "-m", "optim_hydra.cli", "report", folder]
-    shown = subprocess.run(report, capture_output=True, text=True, check=True)
-    assert "1 of 8 jobs completed, 6 missing, 1 failed" in shown.stdout
-
-    resume = [sys.executable, "-m", "optim_hydra.cli", "resume", folder, "also=plain"]
-    result = subprocess.run(
-        resume, env=ENVIRONMENT, capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert [path.stat().st_mtime_ns for path in folder.glob("0/job.json")] == before
-    assert "job 0 was done before" in result.stdout + result.stderr
-    assert [job["result"] for job in jobs(folder)][:4] == [
-        job["result"] for job in jobs(whole)
-    ]
-
-
-def test_a_report_is_made_while_the_sweep_runs(tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    command = [sys.executable, PROGRAM, "-m", "+sweep=basic", "num_steps=4,1000000"]
+    endless = "num_steps=4,1000000"
+    chosen = ["-m", "+sweep=basic", CLASSES, "seed=0,1", endless]
     with subprocess.Popen(
-        [*command, f"hydra.sweep.dir={folder}"],
+        [sys.executable, PROGRAM, *chosen, f"hydra.sweep.dir={folder}"],
         env=ENVIRONMENT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -184,6 +152,23 @@ def test_a_report_is_made_while_the_sweep_runs(tmp_path: Path) -> None:
             shown = subprocess.run(report, capture_output=True, text=True, check=True)
         finally:
             running.kill()
-    assert "1 of 2 jobs completed, 1 running" in shown.stdout
-    statuses = [row["status"] for row in rows(folder)]
-    assert statuses == ["completed", "running"]
+    assert "1 of 8 jobs completed, 6 missing, 1 running" in shown.stdout
+    statuses = ["completed", "running", *["missing"] * 6]
+    assert [row["status"] for row in rows(folder)] == statuses
+
+    statuses[1] = "failed"
+    assert list(collect([folder]).jobs["status"]) == statuses
+    before = (folder / "0" / "job.json").stat().st_mtime_ns
+    resume = [sys.executable, "-m", "optim_hydra.cli", "resume", folder, "num_steps=4"]
+    result = subprocess.run(
+        resume, env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert (folder / "0" / "job.json").stat().st_mtime_ns == before
+    assert "job 0 was done before" in result.stdout + result.stderr
+    results = [[job["result"] for job in jobs(place)] for place in (folder, whole)]
+    assert results[0] == results[1]
+    # What the killed job had logged is gone.
+    for number in "0123":
+        logged = [place / number / "metrics.csv" for place in (folder, whole)]
+        assert logged[0].read_text() == logged[1].read_text()
