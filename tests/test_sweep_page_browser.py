@@ -56,6 +56,13 @@ class Report:
         self.page.goto(path.as_uri())
         self.page.wait_for_selector("body[data-ready]")
 
+    def check(self) -> None:
+        """Hold it to have complained of nothing, and to have used no network."""
+        assert self.complaints == []
+        first, *others = self.requests
+        assert first.endswith("/report.html")
+        assert {url.split(":")[0] for url in others} <= {"blob", "data"}
+
     def column(self, title: str, table: str = "jobs") -> list[str]:
         """Return the texts of a column, row by row."""
         titles = self.page.locator(f"#{table} thead th").all_inner_texts()
@@ -135,12 +142,24 @@ def visit(browser: Browser, tmp_path: Path):
 
     yield run
     for report in reports:
-        assert report.complaints == []
-        first, *others = report.requests
-        assert first.endswith("/report.html")
-        assert {url.split(":")[0] for url in others} <= {"blob", "data"}
+        report.check()
     for context in contexts:
         context.close()
+
+
+@pytest.fixture(scope="module")
+def opened(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Report]:
+    """Return an open report, for tests that leave its rows and lines as they were."""
+    path = tmp_path_factory.mktemp("opened") / "report.html"
+    write_page(actor_critic(), path)
+    with browser.new_context(
+        viewport={"width": DESKTOP[0], "height": DESKTOP[1]}
+    ) as context:
+        report = Report(context, path)
+        yield report
+        report.check()
 
 
 def test_the_leaderboard_sorts_by_any_column_and_keeps_empty_cells_last(visit) -> None:
@@ -182,8 +201,8 @@ def test_a_filter_applies_to_the_table_and_to_the_curves(visit) -> None:
     assert report.lines() == []
 
 
-def test_a_status_in_the_header_filters_the_leaderboard(visit) -> None:
-    report = visit()
+def test_a_status_in_the_header_filters_the_leaderboard(opened: Report) -> None:
+    report = opened
     button = report.page.get_by_role("button", name="3 failed")
     button.click()
     assert report.column("job") == ["4", "5", "8"]
@@ -193,8 +212,8 @@ def test_a_status_in_the_header_filters_the_leaderboard(visit) -> None:
     assert button.get_attribute("aria-pressed") == "false"
 
 
-def test_a_job_and_a_setting_can_be_taken_out_of_the_charts(visit) -> None:
-    report = visit()
+def test_a_job_and_a_setting_can_be_taken_out_of_the_charts(opened: Report) -> None:
+    report = opened
     report.page.select_option("#form", "jobs")
     legend = report.page.locator("#legend")
     job = legend.get_by_title("job 1 · adamw · seed 1")
@@ -239,8 +258,8 @@ def test_a_mean_is_the_mean_and_the_band_one_deviation(visit) -> None:
     assert band["y"] == [3, 6, 9, 3, 2, 1]
 
 
-def test_metric_rate_and_scale_are_chosen(visit) -> None:
-    report = visit()
+def test_metric_rate_and_scale_are_chosen(opened: Report) -> None:
+    report = opened
     page = report.page
     metrics = page.locator("#metric option").all_inner_texts()
     assert metrics == ["episode_return", "value_loss"]
@@ -280,8 +299,8 @@ def test_selected_jobs_come_to_the_front(visit) -> None:
     assert sorted(widths, reverse=True) == [[3, 1], *[[1.5, 0.3]] * 11]
 
 
-def test_a_row_opens_to_folder_and_command(visit) -> None:
-    report = visit()
+def test_a_row_opens_to_folder_and_command(opened: Report) -> None:
+    report = opened
     report.page.get_by_role("button", name="Details").first.click()
     text = report.page.locator("td.details").inner_text()
     assert "multirun/2026-11-30/21-20-11/3" in text
@@ -290,8 +309,8 @@ def test_a_row_opens_to_folder_and_command(visit) -> None:
     assert report.page.locator("td.details").count() == 0
 
 
-def test_the_settings_have_mean_spread_and_failures(visit) -> None:
-    report = visit()
+def test_the_settings_have_mean_spread_and_failures(opened: Report) -> None:
+    report = opened
     assert report.column("optim@critic.optim", "groups") == [
         *("adamw", "rmsprop", "sgd", "lion")
     ]
@@ -306,8 +325,10 @@ def test_the_settings_have_mean_spread_and_failures(visit) -> None:
     assert means[2]["error_x"]["visible"] is False
 
 
-def test_a_failure_shows_its_whole_message_and_copies_its_command(visit) -> None:
-    report = visit()
+def test_a_failure_shows_its_whole_message_and_copies_its_command(
+    opened: Report,
+) -> None:
+    report = opened
     report.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     first = report.page.locator("#failed article").first
     title = "FloatingPointError: loss is nan at step 312"
@@ -324,8 +345,8 @@ def test_a_failure_shows_its_whole_message_and_copies_its_command(visit) -> None
     )
 
 
-def test_columns_can_be_shown_and_hidden(visit) -> None:
-    report = visit()
+def test_columns_can_be_shown_and_hidden(opened: Report) -> None:
+    report = opened
     assert report.page.locator("#jobs th", has_text="last lr.critic.0").count() == 0
     report.page.get_by_role("button", name="Columns").click()
     report.page.locator(".dt-button-collection").get_by_text("last lr.critic.0").click()
