@@ -21,7 +21,12 @@ from optim_hydra.errors import MigrationError
 from optim_hydra.journal import JOURNAL
 from optim_hydra.override_text import migrate_overrides
 from optim_hydra.store import register
-from optim_hydra.sweep.jobs import done_before, exit_if_failed, sent_back
+from optim_hydra.sweep.jobs import (
+    done_before,
+    exit_if_failed,
+    exits_as_failures,
+    sent_back,
+)
 from optim_hydra.validate import check_mounts, unused_nodes, validate
 
 __all__ = ["compose", "main"]
@@ -125,7 +130,9 @@ def _run_job(task: TaskFunction, config: DictConfig, declared: Declared) -> Any:
     check_mounts(config, overrides)
     validate(config)
     JOURNAL.clear()
-    result = sent_back(task(config))
+    with exits_as_failures():
+        result = task(config)
+    result = sent_back(result)
     for sentence in unused_nodes(config, overrides):
         log.warning(sentence)
     return result

@@ -110,6 +110,26 @@ def test_ray_that_runs_already_is_used_and_a_job_may_use_it_too(tmp_path: Path) 
     assert_four_jobs(folder, result, also)
 
 
+def test_a_job_that_leaves_the_program_fails_and_is_repaired(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    result = sweep(folder, "+sweep=basic", "also=leave,plain,leave", "num_steps=2")
+    assert result.returncode == 1
+    statuses = [row["status"] for row in rows(folder)]
+    assert statuses == ["failed", "completed", "failed"]
+    left = "ResultError: the job left the program, sys.exit(0)"
+    assert left in rows(folder)[0]["error"]
+
+    resumed = subprocess.run(
+        [sys.executable, "-m", "optim_hydra.cli", "resume", str(folder)],
+        env={**ENVIRONMENT, "STAY": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    assert "3 of 3 jobs completed" in resumed.stdout
+
+
 def test_optuna_goes_on_past_a_failed_trial(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     result = sweep(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from optim_hydra.errors import WrongObjectError
+from optim_hydra.errors import WrongObjectError, nearest
 from optim_hydra.sweep.curves import Curve, read_curves
 from optim_hydra.sweep.metrics import METRICS
 from optim_hydra.sweep.nodes import node_text
@@ -27,6 +28,17 @@ from optim_hydra.sweep.results import SweepResults
 
 __all__ = ["collect"]
 
+_COLUMNS = (
+    "job",
+    "status",
+    "result",
+    "seconds",
+    "error",
+    "folder",
+    "command",
+    "same_as",
+)
+_LARGEST = 2**63
 _LOST = "the process of this job ended without a result (killed, or out of memory)"
 
 
@@ -40,9 +52,16 @@ class _Job:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Overrides as key -> value."""
+        """Overrides as key -> value; no key is that of a column."""
         pairs = (text.lstrip("+~").partition("=") for text in self.record.overrides)
-        return {key: value for key, _, value in pairs}
+        return {
+            f"{key} (override)" if key in _COLUMNS else key: value
+            for key, _, value in pairs
+        }
+
+    def last(self, name: str) -> float:
+        """Return the value that a metric ended with; NaN where it has none."""
+        return self.curves[name][1][-1] if name in self.curves else math.nan
 
 
 def collect(
@@ -61,9 +80,11 @@ def collect(
     """
     found: list[_Job] = []
     sweeps: list[SweepRecord] = []
+    names = Counter(folder.name for folder in folders)
     for folder in folders:
         sweep = _sweep_of(folder)
-        start = f"{folder.name}/" if len(folders) > 1 else ""
+        name = folder.name if names[folder.name] == 1 else str(folder)
+        start = f"{name}/" if len(folders) > 1 else ""
         jobs = _jobs_of(folder, sweep, start)
         if not jobs and sweep is None:
             msg = (
@@ -76,6 +97,7 @@ def collect(
     if wanted not in ("minimize", "maximize"):
         msg = f"direction={wanted!r} is none of minimize, maximize"
         raise WrongObjectError(msg)
+    _check_metric(found, metric)
     swept = _swept([job.settings for job in found])
     nodes = list(dict.fromkeys(at for job in found for at in job.record.nodes))
     titles = list(dict.fromkeys(sweep.title for sweep in sweeps))
@@ -87,6 +109,19 @@ def collect(
         swept=swept,
         nodes=nodes,
     )
+
+
+def _check_metric(jobs: Sequence[_Job], metric: str | None) -> None:
+    known = {name for job in jobs for name in job.curves}
+    known |= {
+        name
+        for job in jobs
+        if isinstance(job.record.result, dict)
+        for name in job.record.result
+    }
+    if metric is not None and jobs and metric not in known:
+        msg = f"no job returned or logged {metric!r}{nearest(metric, sorted(known))}"
+        raise WrongObjectError(msg)
 
 
 def _sweep_of(folder: Path) -> SweepRecord | None:
@@ -143,23 +178,34 @@ def _table(
             "status": record.status,
             "result": _result(job, ranked_by),
             "seconds": record.seconds or math.nan,
-            "error": record.error,
+            # A name of the file system may hold what no text can.
+            "error": record.error.encode(errors="backslashreplace").decode(),
             "folder": str(job.folder),
             "command": _command(job),
             "same_as": "" if same == job.label else same,
         }
         row |= {key: _number_or_text(job.settings.get(key, "")) for key in swept}
         row |= {at: node_text(record.nodes.get(at, {})) for at in nodes}
-        for name in metrics:
-            row[f"last.{name}"] = (
-                job.curves[name][1][-1] if name in job.curves else None
-            )
+        row |= {f"last.{name}": _finite(job.last(name)) for name in metrics}
+        if ranked_by in job.curves and not math.isfinite(job.last(ranked_by)):
+            row |= _diverged(row, f"{ranked_by} ended as {job.last(ranked_by)}")
         rows.append(row)
-    table = pd.DataFrame(rows)
+    table = pd.DataFrame(rows) if rows else pd.DataFrame(columns=list(_COLUMNS))
     for key in swept:
         if len(set(map(type, table[key]))) > 1:
             table[key] = table[key].map(str)
     return table
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else math.nan
+
+
+def _diverged(row: dict[str, Any], why: str) -> dict[str, Any]:
+    """Return what a job is that completed with what can't be ranked."""
+    if row["status"] != "completed":
+        return {}
+    return {"status": "failed", "result": math.nan, "error": why}
 
 
 def _result(job: _Job, metric: str | None) -> float:
@@ -173,7 +219,7 @@ def _result(job: _Job, metric: str | None) -> float:
             return result[name]
         result = None
     if metric in job.curves:
-        return job.curves[metric][1][-1]
+        return job.last(metric)
     return math.nan if result is None else result
 
 
@@ -181,10 +227,13 @@ def _command(job: _Job) -> str:
     """Return the shell text that runs this one job again."""
     if job.sweep is None:
         return ""
-    typed = [text for text in job.sweep.command if not _is_sweep_text(text)]
+    command = job.sweep.command
+    # `python -m package.program -m`: the first is Python's own.
+    start = 2 if command[1:2] == ["-m"] else 0
+    typed = [text for text in command[start:] if not _is_sweep_text(text)]
     keys = {text.lstrip("+~").partition("=")[0] for text in job.record.overrides}
     kept = [t for t in typed if t.lstrip("+~").partition("=")[0] not in keys]
-    return shlex.join([*kept, *job.record.overrides])
+    return shlex.join([*command[:start], *kept, *job.record.overrides])
 
 
 def _is_sweep_text(text: str) -> bool:
@@ -195,9 +244,11 @@ def _is_sweep_text(text: str) -> bool:
 def _number_or_text(text: str) -> float | int | str:
     for kind in (int, float):
         try:
-            return kind(text)
+            number = kind(text)
         except ValueError:
             continue
+        fits = math.isfinite(number) and abs(number) < _LARGEST
+        return number if fits else text
     return text
 
 
@@ -209,4 +260,6 @@ def _curves(jobs: Sequence[_Job]) -> pd.DataFrame:
             columns["metric"] += [name] * len(steps)
             columns["step"] += steps
             columns["value"] += values
-    return pd.DataFrame(columns)
+    curves = pd.DataFrame(columns)
+    sizes = pd.to_numeric(curves["value"]).abs()
+    return curves[sizes < math.inf]  # NaN is not either

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import logging
 import math
 from collections.abc import Sequence
 from pathlib import Path
 
 __all__ = ["Curve", "read_curves"]
 
+log = logging.getLogger(__name__)
 Curve = tuple[list[int], list[float]]
 """Steps and values."""
 
@@ -17,14 +19,20 @@ def read_curves(path: Path) -> dict[str, Curve]:
     """Return metric -> its steps and values; the first column has the steps.
 
     A row that is written just now, or was cut short, is left out, and so is a cell
-    that is empty or no number.
+    that is empty or no number. NaN and infinities are kept: a run that diverged ends
+    in them. A file that can't be read is named in the log.
     """
     if not path.exists():
         return {}
-    with path.open(newline="") as file:
-        reader = csv.reader(file)
-        names = next(reader, [])
-        columns = list(zip(*(r for r in reader if len(r) == len(names)), strict=True))
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.reader(file)
+            names = next(reader, [])
+            rows = [row for row in reader if len(row) == len(names)]
+    except (OSError, UnicodeError, csv.Error) as error:
+        log.warning("%s was left out, it can't be read: %s", path, error)
+        return {}
+    columns = list(zip(*rows, strict=True))
     if not columns:
         return {}
     steps = _numbers(columns[0])
@@ -33,7 +41,7 @@ def read_curves(path: Path) -> dict[str, Curve]:
         pairs = [
             (int(step), value)
             for step, value in zip(steps, _numbers(cells), strict=True)
-            if step is not None and value is not None
+            if step is not None and math.isfinite(step) and value is not None
         ]
         if pairs:
             curves[name] = ([step for step, _ in pairs], [value for _, value in pairs])
@@ -43,15 +51,13 @@ def read_curves(path: Path) -> dict[str, Curve]:
 def _numbers(cells: Sequence[str]) -> Sequence[float | None]:
     """Return the cells as numbers, all at once where all are some."""
     try:
-        values = list(map(float, cells))
+        return list(map(float, cells))
     except ValueError:
         return list(map(_number, cells))
-    return values if all(map(math.isfinite, values)) else list(map(_number, cells))
 
 
 def _number(cell: str) -> float | None:
     try:
-        value = float(cell)
+        return float(cell)
     except ValueError:
         return None
-    return value if math.isfinite(value) else None

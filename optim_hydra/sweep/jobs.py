@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
@@ -14,7 +16,7 @@ from optim_hydra.sweep.plain_results import ResultError, is_finite, plain_result
 from optim_hydra.sweep.records import JobRecord
 from optim_hydra.sweep.resumed import finished_before, report_options
 
-__all__ = ["done_before", "exit_if_failed", "sent_back"]
+__all__ = ["done_before", "exit_if_failed", "exits_as_failures", "sent_back"]
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +59,26 @@ def sent_back(result: Any) -> Any:
         msg = f"the job returned {plain}"
         raise ResultError(msg)
     return plain
+
+
+@contextmanager
+def exits_as_failures() -> Iterator[None]:
+    """Let a job of a reported sweep that leaves the program fail instead.
+
+    It would end the sweep, and with the status 0 if it says so.
+
+    Raises:
+        ResultError: The job called `sys.exit`.
+
+    """
+    try:
+        yield
+    except SystemExit as left:
+        config = _config()
+        if config is None or report_options(config) is None:
+            raise
+        msg = f"the job left the program, sys.exit({left.code!r})"
+        raise ResultError(msg) from left
 
 
 def exit_if_failed() -> None:

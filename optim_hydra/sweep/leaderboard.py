@@ -6,6 +6,7 @@ import math
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from optim_hydra.sweep.page_data import shown
 from optim_hydra.sweep.results import SweepResults
@@ -22,9 +23,11 @@ def leaderboard(results: SweepResults) -> Table:
     keys = setting_keys(results.swept)
     has_seeds = keys != results.swept
     word = "lowest" if results.direction == "minimize" else "highest"
-    table = Table(box=box.SIMPLE, title=f"{results.title}, {word} first")
+    # As Text, since what users wrote may look like the markup of rich.
+    heading = Text(f"{results.title}, {word} first")
+    table = Table(box=box.SIMPLE, title=heading)
     for key in keys:
-        table.add_column(key, overflow="fold")
+        table.add_column(Text(key), overflow="fold")
     for title in ("mean", "std", "seeds") if has_seeds else ("result",):
         table.add_column(title, justify="right")
     table.add_column("failed", justify="right")
@@ -33,7 +36,8 @@ def leaderboard(results: SweepResults) -> Table:
         if has_seeds:
             numbers += [_text(setting.std), str(setting.num_results)]
         failed = str(setting.num_failed or "")
-        table.add_row(*map(shown, setting.values), *numbers, failed)
+        values = [Text(shown(value)) for value in setting.values]
+        table.add_row(*values, *numbers, failed)
     more = len(settings) - _ROWS
     if more > 0:
         table.caption = f"and {more} more setting{'' if more == 1 else 's'}"

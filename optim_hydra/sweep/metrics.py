@@ -51,7 +51,8 @@ def log_metrics(
 
     Raises:
         ResultError: A value is no number.
-        WrongObjectError: There is no Hydra job, and no folder was given.
+        WrongObjectError: There is no Hydra job, and no folder was given; or a value is
+            called `step`.
 
     Example:
         >>> import tempfile, torch
@@ -63,7 +64,11 @@ def log_metrics(
 
     """
     path = os.path.join(_job_folder() if folder is None else folder, METRICS)  # noqa: PTH118 - a Path takes as long as the row
-    row: dict[str, float | str] = {_STEP: step}
+    if _STEP in values:
+        msg = f"{_STEP!r} is the column of the steps: give the value another name"
+        raise WrongObjectError(msg)
+    at = step if isinstance(step, int) else plain_number(step, _STEP)
+    row: dict[str, float | str] = {_STEP: int(at) if at == int(at) else at}
     for name, value in values.items():
         row[name] = "" if value is None else plain_number(value, name)
     columns = _columns_of(path)
@@ -98,7 +103,7 @@ def _columns_of(path: str) -> list[str]:
         return []
     if _seen(status) == _LAST.file:
         return _LAST.columns
-    with open(path, newline="") as file:  # noqa: PTH123 - as above
+    with open(path, newline="", encoding="utf-8") as file:  # noqa: PTH123 - as above
         return next(csv.reader(file), [])
 
 
@@ -115,7 +120,10 @@ def _text(rows: Iterable[Iterable[Any]]) -> bytes:
 def _widen(path: Path, added: list[str]) -> None:
     """Write the rows anew with more columns, and put them in the file's place."""
     aside = path.with_suffix(".partial")
-    with path.open(newline="") as old, aside.open("w", newline="") as new:
+    with (
+        path.open(newline="", encoding="utf-8") as old,
+        aside.open("w", newline="", encoding="utf-8") as new,
+    ):
         rows = csv.reader(old)
         writer = csv.writer(new)
         writer.writerow([*next(rows), *added])

@@ -67,7 +67,9 @@ def packed_curves(curves: pd.DataFrame, names: Sequence[str]) -> Curves:
         kept.append(points + start)
         first += len(points)
     chosen = np.concatenate(kept)
-    return Curves(places, steps[chosen], values[chosen].astype(np.float32), share)
+    with np.errstate(over="ignore"):  # what is beyond the page's numbers is not drawn
+        drawn = values[chosen].astype(np.float32)
+    return Curves(places, steps[chosen], drawn, share)
 
 
 def thinned(values: Numbers, limit: int) -> npt.NDArray[np.int64]:

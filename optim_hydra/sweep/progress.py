@@ -47,11 +47,13 @@ class SweepWatch:
         """Read what is new; tell whether there was anything."""
         before = len(self.done)
         for path in job_files(self.folder):
-            if path not in self.done:
+            known = self.done.get(path)
+            if known is None or known.status == "failed":  # which is run once more
                 try:
                     job = read_record(path, JobRecord)
                 except RecordError:
                     continue
+                self.done.pop(path, None)
                 if job.status != "running":
                     self.done[path] = job
         return len(self.done) > before

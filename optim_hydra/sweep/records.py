@@ -104,6 +104,35 @@ def write_record(path: Path, record: JobRecord | SweepRecord) -> None:
     aside.replace(path)
 
 
+def _check_types(record: JobRecord | SweepRecord) -> None:
+    """Check what is computed with.
+
+    Raises:
+        TypeError: A field is of another type.
+
+    """
+    lists = [record.overrides] if isinstance(record, JobRecord) else [record.command]
+    if isinstance(record, JobRecord):
+        numbers: list[object] = []
+        numbers += record.result.values() if isinstance(record.result, dict) else []
+        numbers += [] if isinstance(record.result, dict) else [record.result or 0]
+        numbers += [record.job, record.pid, record.started, record.seconds]
+        wrong = [value for value in numbers if not isinstance(value, (int, float))]
+        wrong += [] if isinstance(record.nodes, dict) else [record.nodes]
+        texts: list[object] = [record.status, record.error, record.config_hash]
+    else:
+        wrong = []
+        texts = [record.cwd, record.direction, record.title, record.metric or ""]
+        lists += record.jobs or []
+    for each in lists:
+        wrong += [] if isinstance(each, list) else [each]
+        texts += each if isinstance(each, list) else []
+    wrong += [value for value in texts if not isinstance(value, str)]
+    if wrong:
+        msg = f"{wrong[0]!r} is of the wrong type"
+        raise TypeError(msg)
+
+
 def read_record(path: Path, kind: type[T]) -> T:
     """Read a record.
 
@@ -112,7 +141,9 @@ def read_record(path: Path, kind: type[T]) -> T:
 
     """
     try:
-        return kind(**json.loads(path.read_text()))
+        record = kind(**json.loads(path.read_text()))
+        _check_types(record)
     except (OSError, ValueError, TypeError) as error:
         msg = f"{path} can't be read: {error}"
         raise RecordError(msg) from error
+    return record

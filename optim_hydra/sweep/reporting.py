@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from optim_hydra.sweep.collect import collect
 from optim_hydra.sweep.leaderboard import leaderboard
@@ -46,7 +47,8 @@ def report_sweep(
     console = Console()
     console.print(leaderboard(results))
     console.print(_summary(results), highlight=False)
-    console.print(f"report: {place / 'report.html'}", highlight=False, soft_wrap=True)
+    page = Text(f"report: {place / 'report.html'}")
+    console.print(page, highlight=False, soft_wrap=True)
     return results
 
 

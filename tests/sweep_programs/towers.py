@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ def main(cfg: DictConfig) -> Any:
         container.step()
         lr = container["actor"].param_groups[0]["lr"]
         optim_hydra.log_metrics(step, {"loss": loss, "lr.actor": lr})
+    if cfg.also == "leave" and "STAY" not in os.environ:
+        sys.exit(0)
     if cfg.also == "ray":
         import ray  # noqa: PLC0415
 
