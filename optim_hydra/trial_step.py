@@ -43,7 +43,8 @@ def note_what_fails(
     switched = {
         name: difference.key
         for difference in differences
-        if difference.current and not difference.saved and not difference.is_taken
+        if _is_off(difference.saved) and not _is_off(difference.current)
+        if not difference.is_taken
         if difference.key not in _HARMLESS
         for name in difference.names
     }
@@ -62,6 +63,10 @@ def note_what_fails(
                 what = f"{cast.name} is of {cast.parameter.dtype} and its saved state"
                 problems.append(f"{what} of {_cast(cast, states)}, which")
                 problems[-1] += f" {type(cast.optimizer).__name__} can't use together"
+
+
+def _is_off(value: Any) -> bool:
+    return value is None or (isinstance(value, (int, float)) and not value)
 
 
 def _cast(slot: Slot, states: _States) -> torch.dtype | None:

@@ -33,10 +33,12 @@ TOLD = {
     f"  lr: 0.01 as saved, not 0.02 ({RATES[0]})\n"
     f"  weight_decay: 0.1 as saved, not 0.2 ({RATES[1]} and 2 more)\n"
     f"  lr: 0.005 as saved, not 0.01 ({RATES[2]})",
-    "strict": "3 problems:\n"
+    "strict": "4 problems:\n"
     f"  - lr: saved 0.01, now 0.02 ({RATES[0]})\n"
     f"  - weight_decay: saved 0.1, now 0.2 ({RATES[1]} and 2 more)\n"
-    f"  - lr: saved 0.005, now 0.01 ({RATES[2]})",
+    f"  - lr: saved 0.005, now 0.01 ({RATES[2]})\n"
+    "  - on_resume is strict: config keeps this run's settings, checkpoint takes the"
+    " saved",
 }
 Loaded = Callable[[str, str, int], tuple[dict[str, Any], list[dict[str, Any]]]]
 

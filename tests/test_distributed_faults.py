@@ -60,9 +60,11 @@ TOLD = {
     f"  - blocks.0.ln_1.bias {TRAINED}\n"
     "  - and 12 more of these\n"
     "  - to start these without state: missing='fresh'",
-    "strict_and_different": "2 problems:\n"
+    "strict_and_different": "3 problems:\n"
     f"  - lr: saved 0.01, now 0.5 ({RATES[0]})\n"
-    f"  - lr: saved 0.005, now 0.25 ({RATES[1]})",
+    f"  - lr: saved 0.005, now 0.25 ({RATES[1]})\n"
+    "  - on_resume is strict: config keeps this run's settings, checkpoint takes the"
+    " saved",
 }
 
 
