@@ -16,13 +16,14 @@ import statistics
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import torch
 from peak_memory import PeakPair, measure_peaks, peak_table
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Pair", "run"]
+__all__ = ["Pair", "run", "save"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,14 +79,21 @@ def run(
     if peaks:
         Console().print(peak_table(peaks))
     if options.json is not None:
-        report = {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "is_quick": options.quick,
-            "results": [dataclasses.asdict(result) for result in results],
-            "peaks": [dataclasses.asdict(peak) for peak in peaks],
-        }
-        options.json.write_text(json.dumps(report, indent=2) + "\n")
+        save(options.json, is_quick=options.quick, results=results, peaks=peaks)
+
+
+def save(path: Path, *, is_quick: bool, **found: Iterable[Any]) -> None:
+    """Write results, dataclasses in lists, with what they were measured with."""
+    report = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "is_quick": is_quick,
+        **{
+            name: [dataclasses.asdict(row) for row in rows]
+            for name, rows in found.items()
+        },
+    }
+    path.write_text(json.dumps(report, indent=2) + "\n")
 
 
 def _none(_: bool) -> list[PeakPair]:

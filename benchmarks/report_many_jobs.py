@@ -10,11 +10,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import itertools
-import json
 import tempfile
 import time
 from pathlib import Path
 
+from paired_timing import save
 from rich.console import Console
 from rich.table import Table
 
@@ -99,6 +99,4 @@ if __name__ == "__main__":
     found = [measure(n) for n in ((20, 40) if options.quick else (1_000, 10_000))]
     show(found)
     if options.json is not None:
-        rows = [dataclasses.asdict(result) for result in found]
-        report = {"is_quick": options.quick, "results": rows}
-        options.json.write_text(json.dumps(report, indent=2) + "\n")
+        save(options.json, is_quick=options.quick, results=found)

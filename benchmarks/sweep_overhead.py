@@ -15,7 +15,6 @@ import argparse
 import dataclasses
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -24,7 +23,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-import torch
+from paired_timing import save
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -160,10 +159,4 @@ if __name__ == "__main__":
     ]
     show(found)
     if options.json is not None:
-        report = {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "is_quick": options.quick,
-            "results": [dataclasses.asdict(result) for result in found],
-        }
-        options.json.write_text(json.dumps(report, indent=2) + "\n")
+        save(options.json, is_quick=options.quick, results=found)
