@@ -48,8 +48,9 @@ def _twin(slots: list[Slot]) -> Optimizer | None:
         own = {key: slot.group[key] for key in slot.group if key in given}
         group = groups.setdefault(id(slot.group), {"params": [], **own})
         group["params"].append(slot.parameter)
+    gpus = {slot.parameter.device for slot in slots if slot.parameter.is_cuda}
     # A class that needs more than its settings has none of this.
-    with contextlib.suppress(Exception), torch.random.fork_rng([]):
+    with contextlib.suppress(Exception), torch.random.fork_rng(gpus):
         twin: Optimizer = cls(list(groups.values()), **given)
         return twin
     return None

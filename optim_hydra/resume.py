@@ -19,12 +19,13 @@ from optim_hydra.errors import OptimHydraWarning, Problem, WrongObjectError
 from optim_hydra.fresh_state import fresh_states
 from optim_hydra.resume_values import Difference, plan_values
 from optim_hydra.saved_order import matched_by_order
+from optim_hydra.saved_part import part_of
 from optim_hydra.saved_schedules import (
     load_schedules,
     saved_schedules,
     schedule_differences,
 )
-from optim_hydra.saved_state import SavedState, StateError, part_of, read_saved
+from optim_hydra.saved_state import SavedState, StateError, read_saved
 from optim_hydra.scheduled_lr import POLICY, RATES_TAKEN
 from optim_hydra.shared_state import plan_shared
 from optim_hydra.state_checks import check_fit

@@ -15,7 +15,7 @@ from typing import Any
 from optim_hydra.errors import ConfigError, Problem
 from optim_hydra.state_identity import IDENTITY, Identity, read_identity
 
-__all__ = ["SavedState", "StateError", "part_of", "read_saved"]
+__all__ = ["SavedState", "StateError", "read_saved"]
 
 _NOT_VALUES = ("params", "param_names", "name")
 _GROUPED = ("state", "param_groups")
@@ -70,41 +70,6 @@ def read_saved(saved: Any, names: Iterable[str]) -> SavedState:
         return _of_flat(saved, frozenset(names))
     why = "it has " + (", ".join(map(str, list(saved)[:3])) or "no keys")
     raise _not_a_state(why)
-
-
-def part_of(saved: SavedState, names: Collection[str], at: str) -> SavedState:
-    """Return what a container saved of one of its modules, under that one's own names.
-
-    The module is told by the node's place, or is the only one that fits; anything else
-    is returned as it is.
-    """
-    if not names or any(name in saved.values for name in names):
-        return saved
-    some = next(iter(names))
-    starts = [n.removesuffix(some) for n in saved.values if n.endswith(f".{some}")]
-    fitting = [s for s in starts if all(f"{s}{name}" in saved.values for name in names)]
-    own = f"{at.removesuffix('.optim')}."
-    if len(fitting) != 1 and own not in fitting:
-        return saved
-    start = own if own in fitting else fitting[0]
-
-    def cut(mapping: dict[str, Any]) -> dict[str, Any]:
-        inside = {k: v for k, v in mapping.items() if k.startswith(start)}
-        return {key.removeprefix(start): value for key, value in inside.items()}
-
-    return SavedState(
-        state=cut(saved.state),
-        values=cut(saved.values),
-        identity=cut(saved.identity),
-        shared=cut(saved.shared) | _of_classes(saved),
-        part=start.removesuffix("."),
-    )
-
-
-def _of_classes(saved: SavedState) -> dict[str, Any]:
-    """Return what stands under a class alone, as a plain optimizer saves it."""
-    classes = tuple({f"{known.cls}." for known in saved.identity.values()})
-    return {k: v for k, v in saved.shared.items() if k.startswith(classes)}
 
 
 def _not_a_state(why: str) -> StateError:

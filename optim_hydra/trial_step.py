@@ -54,15 +54,19 @@ def note_what_fails(
     for members in by_optimizer.values():
         first = next((s for s in members if s.name in switched), None)
         cast = next((s for s in members if _cast(s, states)), None)
-        if (first or cast) and not _can_go_on(members, states):
-            if first:
-                what = f"{switched[first.name]} is on and was off when the state of"
-                problems.append(f"{what} {first.name} was saved: what it needs is")
-                problems[-1] += " missing"
-            elif cast:
-                what = f"{cast.name} is of {cast.parameter.dtype} and its saved state"
-                problems.append(f"{what} of {_cast(cast, states)}, which")
-                problems[-1] += f" {type(cast.optimizer).__name__} can't use together"
+        if (first is None and cast is None) or _can_go_on(members, states):
+            continue
+        if first is not None:
+            problems.append(
+                f"{switched[first.name]} is on and was off when the state of"
+                f" {first.name} was saved: what it needs is missing"
+            )
+        elif cast is not None:
+            problems.append(
+                f"{cast.name} is of {cast.parameter.dtype} and its saved state of"
+                f" {_cast(cast, states)}, which {type(cast.optimizer).__name__} can't"
+                " use together"
+            )
 
 
 def _is_off(value: Any) -> bool:

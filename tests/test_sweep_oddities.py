@@ -12,6 +12,7 @@ import torch
 
 from optim_hydra.errors import WrongObjectError
 from optim_hydra.sweep.metrics import log_metrics
+from optim_hydra.sweep.plain_results import ResultError
 from optim_hydra.sweep.records import (
     JOB,
     SWEEP,
@@ -89,6 +90,19 @@ def test_a_metric_that_no_job_has_is_refused(tmp_path: Path) -> None:
     assert str(caught.value) == message
 
 
+def test_a_configured_metric_that_no_job_has_is_named_and_the_page_made(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = put(tmp_path / "sweep", ["a=1", "a=2"], metric="losss")
+    for number in (0, 1):
+        log_metrics(1, {"loss": 0.5}, folder=folder / str(number))
+    assert report(folder).jobs["result"].tolist() == [0.0, 1.0]
+    assert caplog.messages == [
+        "hydra.callbacks.sweep_report.metric: no job returned or logged 'losss':"
+        " did you mean loss?"
+    ]
+
+
 def test_sweeps_in_folders_of_one_name_stay_apart(tmp_path: Path) -> None:
     folders = [put(tmp_path / day / "run", ["a=1", "a=2"]) for day in ("d1", "d2")]
     assert report(*folders).jobs["job"].tolist() == [
@@ -147,6 +161,9 @@ def test_an_error_with_what_no_text_holds_is_shown(tmp_path: Path) -> None:
 def test_a_step_is_a_number_and_has_its_name_alone(tmp_path: Path) -> None:
     log_metrics(torch.tensor(5), {"loss": 1.0}, folder=tmp_path)  # type: ignore[arg-type]
     assert (tmp_path / "metrics.csv").read_text() == "step,loss\n5,1.0\n"
+    with pytest.raises(ResultError) as odd:
+        log_metrics(float("nan"), {"loss": 1.0}, folder=tmp_path)  # type: ignore[arg-type]
+    assert str(odd.value) == "step is nan, where a finite number is due"
     with pytest.raises(WrongObjectError) as caught:
         log_metrics(6, {"step": 1.0}, folder=tmp_path)
     message = "'step' is the column of the steps: give the value another name"

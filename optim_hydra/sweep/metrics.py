@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 
 from optim_hydra.errors import WrongObjectError
-from optim_hydra.sweep.plain_results import plain_number
+from optim_hydra.sweep.plain_results import ResultError, plain_number
 
 __all__ = ["METRICS", "log_metrics"]
 
@@ -50,7 +51,7 @@ def log_metrics(
         folder: Where the file is. None: the output folder of the Hydra job.
 
     Raises:
-        ResultError: A value is no number.
+        ResultError: A value is no number, or the step is not finite.
         WrongObjectError: There is no Hydra job, and no folder was given; or a value is
             called `step`.
 
@@ -67,8 +68,7 @@ def log_metrics(
     if _STEP in values:
         msg = f"{_STEP!r} is the column of the steps: give the value another name"
         raise WrongObjectError(msg)
-    at = step if isinstance(step, int) else plain_number(step, _STEP)
-    row: dict[str, float | str] = {_STEP: int(at) if at == int(at) else at}
+    row: dict[str, float | str] = {_STEP: _plain_step(step)}
     for name, value in values.items():
         row[name] = "" if value is None else plain_number(value, name)
     columns = _columns_of(path)
@@ -83,6 +83,16 @@ def log_metrics(
         file.flush()
         _LAST.file = _seen(os.fstat(file.fileno()))
     _LAST.columns = columns
+
+
+def _plain_step(step: Any) -> float:
+    if isinstance(step, int):
+        return step
+    number = plain_number(step, _STEP)
+    if not math.isfinite(number):
+        msg = f"{_STEP} is {number}, where a finite number is due"
+        raise ResultError(msg)
+    return int(number) if number.is_integer() else number
 
 
 def _job_folder() -> Path:
