@@ -22,7 +22,7 @@ from optim_hydra.needs import need_of
 from optim_hydra.shared_state import shared_state
 from optim_hydra.state_slots import leaves, slots_of
 
-__all__ = ["Templates", "state_templates", "stepped"]
+__all__ = ["Templates", "copied", "state_templates", "stepped"]
 
 log = logging.getLogger(__name__)
 
@@ -53,19 +53,19 @@ def state_templates(optimizer: Optimizer) -> Templates:
         shadow = None if has_state else _learnt(leaf)
         if shadow is None:
             continue
-        for real, copied in zip(slots, slots_of(shadow), strict=True):
+        for real, other in zip(slots, slots_of(shadow), strict=True):
             name, added = (
                 f"{prefix}{real.name}",
-                copied.group.keys() - real.group.keys(),
+                other.group.keys() - real.group.keys(),
             )
-            found.state[name] = copied.state()
-            found.values[name] = {key: copied.group[key] for key in added}
+            found.state[name] = other.state()
+            found.values[name] = {key: other.group[key] for key in added}
         shared = shared_state(shadow)
         found.shared.update({f"{prefix}{key}": value for key, value in shared.items()})
     return found
 
 
-def _copied(optimizer: Optimizer, memo: dict[int, Any]) -> Optimizer:
+def copied(optimizer: Optimizer, memo: dict[int, Any]) -> Optimizer:
     """Copy an optimizer with its attributes, which torch leaves out, and no hooks.
 
     A method among them is a patch, such as a scheduler's around the original's step.
@@ -74,7 +74,7 @@ def _copied(optimizer: Optimizer, memo: dict[int, Any]) -> Optimizer:
     memo[id(optimizer)] = shadow
     for value in vars(optimizer).values():
         if isinstance(value, Optimizer):
-            _copied(value, memo)
+            copied(value, memo)
     for name, value in vars(optimizer).items():
         if name.endswith("_hooks"):
             vars(shadow)[name] = OrderedDict()
@@ -100,11 +100,11 @@ def stepped(
         Exception: Whatever the class raises.
 
     """
-    shadow = _copied(optimizer, {})
-    for real, copied in zip(slots_of(optimizer), slots_of(shadow), strict=True):
+    shadow = copied(optimizer, {})
+    for real, other in zip(slots_of(optimizer), slots_of(shadow), strict=True):
         if states is not None:
-            copied.set_state(dict(states.get(id(real.parameter), copied.state())))
-        copied.parameter.grad = torch.ones_like(copied.parameter)
+            other.set_state(dict(states.get(id(real.parameter), other.state())))
+        other.parameter.grad = torch.ones_like(other.parameter)
     if callable(getattr(shadow, "train", None)):
         shadow.train()  # type: ignore[attr-defined]
     with torch.random.fork_rng(_gpus(shadow)):

@@ -8,16 +8,17 @@ from typing import Annotated
 
 import typer
 
-from optim_hydra.errors import OptimHydraError
+from .optimizer_commands import commands
 
 __all__ = ["app", "run"]
 
 app = typer.Typer(
     name="optim-hydra",
-    help="Optimizers from Hydra configs: report and resume sweeps.",
+    help="Optimizers from Hydra configs: choose, check and sweep them.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.add_typer(commands)
 Folder = Annotated[
     Path, typer.Argument(help="Folder of a sweep (hydra.sweep.dir).", exists=True)
 ]
@@ -73,6 +74,10 @@ def run() -> None:
         what = "the report of a sweep needs pip install 'optim-hydra[sweep]'"
         typer.echo(f"{error}: {what}", err=True)
         sys.exit(1)
-    except OptimHydraError as error:
+    except Exception as error:
+        from optim_hydra.errors import OptimHydraError  # noqa: PLC0415 - imports hydra
+
+        if not isinstance(error, OptimHydraError):
+            raise
         typer.echo(str(error), err=True)
         sys.exit(1)

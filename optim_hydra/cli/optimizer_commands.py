@@ -1,0 +1,66 @@
+"""Declare the subcommands about optimizers; each is imported when it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["commands"]
+
+commands = typer.Typer()
+
+Config = Annotated[
+    Path, typer.Argument(help="Primary config of an app, such as conf/sft.yaml.")
+]
+Overrides = Annotated[
+    list[str] | None, typer.Argument(help="As on the app's command line.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Dotted path of the model's class or function, and its arguments:"
+        " torch.nn.Linear:4,2. For one node: actor.optim=torch.nn.Linear:4,2.",
+    ),
+]
+Steps = Annotated[
+    int | None,
+    typer.Option(min=1, help="Optimizer steps in all, if the trainer gives them."),
+]
+_OVERRIDES = {"ignore_unknown_options": True}
+
+
+@commands.command(context_settings=_OVERRIDES)
+def check(  # noqa: PLR0913, PLR0917 - one for each option
+    config: Config,
+    overrides: Overrides = None,
+    model: Models = None,
+    world_size: Annotated[
+        int, typer.Option(min=1, help="Ranks that FSDP2 shards over.")
+    ] = 1,
+    steps: Steps = None,
+    as_json: AsJson = False,  # noqa: FBT002 - a flag of the command line
+) -> None:
+    """Check the optimizer nodes of an app's config; all problems at once.
+
+    With --model it also says which parameters are in which group, and what memory the
+    optimizer's state takes. Nothing is trained and no accelerator is needed.
+    """
+    from rich.console import Console  # noqa: PLC0415
+
+    from optim_hydra.cli.check import check_config  # noqa: PLC0415
+    from optim_hydra.cli.check_output import json_text, show  # noqa: PLC0415
+    from optim_hydra.errors import Problems  # noqa: PLC0415
+
+    checked = check_config(
+        config, overrides or [], models=model or (), world_size=world_size, steps=steps
+    )
+    if as_json:
+        typer.echo(json_text(checked))
+    else:
+        show(checked, Console())
+    if checked.problems:
+        typer.echo(str(Problems("", checked.problems).error()), err=True)
+        raise typer.Exit(1)
