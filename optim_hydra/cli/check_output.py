@@ -16,7 +16,7 @@ from optim_hydra.cli.foreign_nodes import ForeignNode
 from optim_hydra.cli.rates import Curve, merged
 from optim_hydra.state_memory import StateMemory
 
-__all__ = ["bytes_text", "json_text", "rate_text", "show"]
+__all__ = ["bytes_text", "json_text", "print_checked", "rate_text"]
 
 _WORDS = {"start": "", "warmup": " (warmed up)", "half": " (50 %)", "end": " (100 %)"}
 RULE = (
@@ -67,7 +67,7 @@ def _node_data(node: CheckedNode, world_size: int) -> dict[str, Any]:
     }
 
 
-def show(checked: Checked, console: Console) -> None:
+def print_checked(checked: Checked, console: Console) -> None:
     """Print it node by node."""
     wrong = {p.key for p in checked.problems}
     for node in checked.nodes:

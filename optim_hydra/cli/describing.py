@@ -1,17 +1,51 @@
-"""Describe an optimizer class in a few words."""
+"""Describe an optimizer class: what it is and needs, and a node to start with."""
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+import math
+import re
 import sys
+import warnings
+from typing import Any
 
-__all__ = ["public_path"]
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from optim_hydra.builder import build_optimizer
+from optim_hydra.errors import ConfigError
+from optim_hydra.missing import DEFAULT_IMPL
+from optim_hydra.needs import PROTOCOLS, Need, need_of
+from optim_hydra.signature import Argument, signature_of
+from optim_hydra.wrapping import EXTRA, find_wrapper
+
+__all__ = ["SIDE", "needs_of", "public_path", "starting_node", "summary_of", "tried"]
+
+_WORDS = {
+    "bare_parameters": "parameters without names",
+    "ignores_group_lr": "one lr for all groups",
+    "matrices_only": "2-D parameters only",
+    "one_group": "all parameters in one group",
+    "one_lr": "one lr for all groups",
+    "takes_model": "a model, not parameters",
+}
+_MATRICES = (
+    "the node names another class for the rest, and a rule this one;"
+    " conf/optim/muon.yaml also keeps embeddings and the head out"
+)
+# What to give to a class that refuses its own defaults, where it says their names.
+_REMEDIES = {"momentum": 0.9, "relative_step": False}
+_SENTENCE = re.compile(r"(.+?[.])(?:\s|$)", re.DOTALL)
+_ROLE = re.compile(r":\w+:`~?([^`<]+?)\s*(?:<[^>]*>)?`")
+SIDE = 256
 
 
 def public_path(cls: type) -> str:
     """Return the shortest dotted path under which a class is offered.
 
     Example:
-        >>> import torch
         >>> public_path(torch.optim.AdamW)
         'torch.optim.AdamW'
 
@@ -22,3 +56,124 @@ def public_path(cls: type) -> str:
         if getattr(sys.modules.get(module), cls.__name__, None) is cls:
             return f"{module}.{cls.__name__}"
     return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def summary_of(cls: type) -> str:
+    """Return the first sentence of a class's own docstring; nothing without one."""
+    own = vars(cls)
+    text = own.get("__doc__") or getattr(own.get("__init__"), "__doc__", None) or ""
+    first, _, more = inspect.cleandoc(text).partition("\n\n")[0].partition("\n")
+    is_title = more[:1].isupper() and not first.endswith((".", ","))
+    whole = first if is_title else f"{first} {more}"
+    found = _SENTENCE.match(whole)
+    words = " ".join((found[1] if found else whole).split())
+    return _ROLE.sub(r"\1", words)
+
+
+def needs_of(cls: type[Optimizer]) -> dict[str, str]:
+    """Return what a class needs beyond parameters and a step: a word, and the code.
+
+    Example:
+        >>> list(needs_of(torch.optim.LBFGS)), needs_of(torch.optim.AdamW)
+        (['closure', 'all parameters in one group'], {})
+
+    """
+    need = need_of(cls)
+    needs: dict[str, str] = {}
+    if need.protocol:
+        needs[need.protocol.replace("_", " ")] = (
+            f"the training loop calls {PROTOCOLS[need.protocol]};"
+            f" it says so by provides=[{need.protocol!r}]"
+        )
+    for field in dataclasses.fields(Need):
+        value = getattr(need, field.name)
+        if value is True and field.name != "only_warn":
+            word = _WORDS.get(field.name, field.name.replace("_", " "))
+            needs[word] = _MATRICES if field.name == "matrices_only" else ""
+    wrapper = find_wrapper(cls, None)
+    if wrapper is not None:
+        code = f"{EXTRA}.{wrapper.argument}: {{optimizer: AdamW}}"
+        needs["another optimizer"] = code
+    for argument in signature_of(cls).arguments.values():
+        if argument.is_required and argument.name != "lr" and wrapper is None:
+            needs[f"the argument {argument.name}"] = f"{EXTRA}.{argument.name}"
+    return needs
+
+
+def starting_node(cls: type[Optimizer], impl: str, name: str) -> dict[str, Any]:
+    """Return a node of a class with its own defaults, as far as fields take them."""
+    node: dict[str, Any] = {} if impl == DEFAULT_IMPL else {"optimizer_impl": impl}
+    node["optimizer"] = name
+    wrapper = find_wrapper(cls, None)
+    if wrapper is not None:
+        return {**node, "lr": 1e-3, EXTRA: {wrapper.argument: {"optimizer": "AdamW"}}}
+    if need_of(cls).matrices_only:
+        rule = {"ndim": 2, **node, **_values(cls)}
+        return {"optimizer": "AdamW", "lr": 1e-3, "param_groups": [rule]}
+    return {**node, **_values(cls)}
+
+
+def _values(cls: type[Optimizer]) -> dict[str, Any]:
+    """Return the defaults of a class under the fields that take them."""
+    node: dict[str, Any] = {}
+    taken = signature_of(cls).arguments
+    if "lr" in taken:
+        node["lr"] = _number(taken["lr"], 1e-3)
+    if "weight_decay" in taken:
+        node["weight_decay"] = _number(taken["weight_decay"], 0.0)
+    betas = taken["betas"].default if "betas" in taken else None
+    if isinstance(betas, (tuple, list)) and all(_is_share(beta) for beta in betas):
+        node["betas"] = list(betas)
+    extra = {
+        argument.name: _REMEDIES.get(argument.name, "???")
+        for argument in taken.values()
+        if argument.is_required and argument.name not in ("lr", "weight_decay", "betas")
+    }
+    return {**node, EXTRA: extra} if extra else node
+
+
+def tried(
+    cls: type[Optimizer], node: dict[str, Any]
+) -> tuple[dict[str, Any], Optimizer | None, str]:
+    """Build a node for one matrix; return it, the optimizer, and why there is none.
+
+    A class that refuses its own defaults and names the argument gets another value.
+    """
+    failed = ""
+    for device in ("meta", "cpu"):
+        for _ in range(1 + len(_REMEDIES)):
+            try:
+                return node, _build(node, device), ""
+            except ConfigError as error:
+                failed = str(error)
+            remedies = {
+                name: value
+                for name, value in _REMEDIES.items()
+                if name in failed
+                and name in signature_of(cls).arguments
+                and name not in node.get(EXTRA, {})
+            }
+            if not remedies:
+                break
+            node = {**node, EXTRA: {**node.get(EXTRA, {}), **remedies}}
+    return node, None, failed
+
+
+def _build(node: dict[str, Any], device: str) -> Optimizer:
+    with torch.device(device):
+        module = nn.Linear(SIDE, SIDE, bias=False)
+    with warnings.catch_warnings(), torch.random.fork_rng([]):
+        warnings.simplefilter("ignore")
+        return build_optimizer(module, node, provides=PROTOCOLS)
+
+
+def _number(argument: Argument, otherwise: float) -> float:
+    value = argument.default
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return otherwise
+    number = float(value)
+    return number if number >= 0 and math.isfinite(number) else otherwise
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, (int, float)) and 0 <= value < 1

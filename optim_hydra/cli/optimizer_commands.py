@@ -51,7 +51,7 @@ def check(  # noqa: PLR0913, PLR0917 - one for each option
     from rich.console import Console  # noqa: PLC0415
 
     from optim_hydra.cli.check import check_config  # noqa: PLC0415
-    from optim_hydra.cli.check_output import json_text, show  # noqa: PLC0415
+    from optim_hydra.cli.check_output import json_text, print_checked  # noqa: PLC0415
     from optim_hydra.errors import Problems  # noqa: PLC0415
 
     checked = check_config(
@@ -60,7 +60,41 @@ def check(  # noqa: PLR0913, PLR0917 - one for each option
     if as_json:
         typer.echo(json_text(checked))
     else:
-        show(checked, Console())
+        print_checked(checked, Console())
     if checked.problems:
         typer.echo(str(Problems("", checked.problems).error()), err=True)
         raise typer.Exit(1)
+
+
+@commands.command("list")
+def list_(
+    pattern: Annotated[
+        str, typer.Argument(help="Of names (*adam*) or of dotted paths (torch.*).")
+    ] = "*",
+    as_json: AsJson = False,  # noqa: FBT002 - a flag of the command line
+) -> None:
+    """List the optimizers that are installed here, by package.
+
+    With the bytes of state that one keeps for each parameter (float32), and what it
+    needs of the training loop.
+    """
+    from rich.console import Console  # noqa: PLC0415
+
+    from optim_hydra.cli.listing import list_optimizers  # noqa: PLC0415
+
+    list_optimizers(pattern, Console(), as_json=as_json)
+
+
+@commands.command()
+def show(
+    target: Annotated[
+        str, typer.Argument(help="A class: torch.optim.AdamW, or AdamW.")
+    ],
+    as_json: AsJson = False,  # noqa: FBT002 - a flag of the command line
+) -> None:
+    """Show what one optimizer takes and needs, and the YAML to start with."""
+    from rich.console import Console  # noqa: PLC0415
+
+    from optim_hydra.cli.show import show_target  # noqa: PLC0415
+
+    show_target(target, Console(), as_json=as_json)
