@@ -98,3 +98,31 @@ def show(
     from optim_hydra.cli.show import show_target  # noqa: PLC0415
 
     show_target(target, Console(), as_json=as_json)
+
+
+@commands.command(context_settings=_OVERRIDES)
+def plot(  # noqa: PLR0913, PLR0917 - one for each option
+    config: Config,
+    overrides: Overrides = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="PNG to write; else in the terminal."),
+    ] = None,
+    model: Models = None,
+    steps: Steps = None,
+    as_json: AsJson = False,  # noqa: FBT002 - a flag of the command line
+) -> None:
+    """Draw the learning rates over the run; with --model, those of each group."""
+    from rich.console import Console  # noqa: PLC0415
+
+    from optim_hydra.cli.plot import plot_config  # noqa: PLC0415
+
+    plot_config(
+        config,
+        overrides or [],
+        Console(),
+        output=output,
+        models=model or (),
+        steps=steps,
+        as_json=as_json,
+    )
