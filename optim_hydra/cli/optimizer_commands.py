@@ -126,3 +126,22 @@ def plot(  # noqa: PLR0913, PLR0917 - one for each option
         steps=steps,
         as_json=as_json,
     )
+
+
+@commands.command()
+def schema(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to write it.")
+    ] = None,
+) -> None:
+    """Print the JSON Schema of the files in conf/optim, for editors.
+
+    An editor with the YAML language server reads it where a file begins with
+    "# yaml-language-server: $schema=../optim.schema.json", a path from that file.
+    """
+    from optim_hydra.cli.schema import schema_text  # noqa: PLC0415
+
+    if output is None:
+        typer.echo(schema_text(), nl=False)
+    else:
+        output.write_text(schema_text())
