@@ -49,6 +49,8 @@ def test_the_wheel_holds_the_groups_the_types_and_the_licence(wheel: Path) -> No
     pages = ("page.html", "page.css", "page.js", "page_charts.js")
     assert {f"optim_hydra/sweep/{file}" for file in pages} <= names
     assert "optim_hydra/py.typed" in names
+    assert "optim_hydra/conf/optim.schema.json" in names
+    assert "optim_hydra_cli/app.py" in names
     assert "optim_hydra/hydra_plugins/optim_hydra_plugins.py" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not [name for name in names if name.startswith(("tests", "examples"))]

@@ -12,6 +12,7 @@ from .optimizer_commands import commands
 
 __all__ = ["app", "run"]
 
+_OF_THE_COMMAND = ("matplotlib", "rich")
 app = typer.Typer(
     name="optim-hydra",
     help="Optimizers from Hydra configs: choose, check and sweep them.",
@@ -71,8 +72,9 @@ def run() -> None:
     try:
         app()
     except ModuleNotFoundError as error:
-        what = "the report of a sweep needs pip install 'optim-hydra[sweep]'"
-        typer.echo(f"{error}: {what}", err=True)
+        top = (error.name or "").partition(".")[0]
+        extra = "cli" if top in _OF_THE_COMMAND else "sweep"
+        typer.echo(f"{error}: pip install 'optim-hydra[{extra}]'", err=True)
         sys.exit(1)
     except Exception as error:
         from optim_hydra.errors import OptimHydraError  # noqa: PLC0415 - imports hydra

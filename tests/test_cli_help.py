@@ -1,0 +1,75 @@
+"""The command answers at once for help and completion, and errors are sentences."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from optim_hydra.cli.app import run
+
+COMMANDS = ("check", "list", "plot", "report", "resume", "schema", "show")
+HELP = """\
+import contextlib, io, sys
+from optim_hydra_cli.app import run
+
+for arguments in (["--help"], *([name, "--help"] for name in sys.argv[1:])):
+    sys.argv = ["optim-hydra", *arguments]
+    with contextlib.suppress(SystemExit):
+        run()
+heavy = {"torch", "hydra", "omegaconf", "optim_hydra", "matplotlib"}
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+"""
+
+
+def test_help_imports_neither_torch_nor_hydra(run_python) -> None:
+    result = run_python("-c", HELP, *COMMANDS, COLUMNS="80")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("Usage: optim-hydra") == 1 + len(COMMANDS)
+    for sentence in (
+        "Check the optimizer nodes of an app's config; all problems at once.",
+        "List the optimizers that are installed here, by package.",
+        "Show what one optimizer takes and needs, and the YAML to start with.",
+    ):
+        assert sentence in result.stdout
+
+
+def test_the_shell_completes_commands(run_python) -> None:
+    result = run_python(
+        "-c",
+        "import sys; sys.argv = ['optim-hydra']\n"
+        "from optim_hydra_cli.app import run; run()",
+        _OPTIM_HYDRA_COMPLETE="complete_bash",
+        COMP_WORDS="optim-hydra s",
+        COMP_CWORD="1",
+    )
+    assert result.stdout.split() == ["show", "schema"]
+
+
+def test_an_error_is_a_message(
+    monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["optim-hydra", "check", "conf/sft.yaml"])
+    with pytest.raises(SystemExit) as caught:
+        run()
+    assert caught.value.code == 1
+    assert capsys.readouterr().err == "there is no config conf/sft.yaml\n"
+
+
+def test_a_missing_package_is_named_with_what_installs_it(
+    monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: Path
+) -> None:
+    (tmp_path / "app.yaml").write_text("optim: {lr: 0.1}\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    argv = ["optim-hydra", "plot", "app.yaml", "-o", "rates.png"]
+    monkeypatch.setattr(sys, "argv", argv)
+    with pytest.raises(SystemExit) as caught:
+        run()
+    assert caught.value.code == 1
+    assert capsys.readouterr().err == (
+        "import of matplotlib.figure halted; None in sys.modules:"
+        " pip install 'optim-hydra[cli]'\n"
+    )
