@@ -216,7 +216,8 @@ def test_a_plain_hydra_node_is_checked_with_its_class(
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["sft"], "there is no config sft.yaml: did you mean sfts?"),
+        (["sft"], "there is no config sft.yaml: did you mean sfts.yaml, empty.yaml?"),
+        (["sub"], "there is no config sub.yaml: give one of sub/main_settings.yaml"),
         (["empty"], "no optimizer node among seed: choose one, +optim@MODULE.optim="),
         (["sfts", "nothing.here=1"], "sfts.yaml can't be composed: Could not override"),
         (
@@ -255,6 +256,8 @@ def test_what_can_not_be_checked_is_said(
 ) -> None:
     (tmp_path / "sfts.yaml").write_text("defaults: [optim: adamw, _self_]\n")
     (tmp_path / "empty.yaml").write_text("seed: 0\n")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/main_settings.yaml").write_text("seed: 0\n")
     result = check(*args)
     assert result.exit_code == 1
     assert str(result.exception).startswith(message)

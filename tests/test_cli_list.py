@@ -177,6 +177,10 @@ def test_a_name_of_several_packages_is_asked_back(command: Command) -> None:
         " torchao.optim.AdamW8bit"
     )
     assert describe("AdamWScheduleFree").impl == "schedulefree"
+    near = command("show", "Prodigi")
+    assert str(near.exception) == (
+        "no package here has an optimizer Prodigi: did you mean Prodigy?"
+    )
     wrong = command("show", "torch.optim.Adamw")
     assert str(wrong.exception).endswith("did you mean AdamW, Adam, RAdam? @ optimizer")
 

@@ -44,10 +44,11 @@ def compose_file(config: Path, overrides: Sequence[str]) -> DictConfig:
     """
     file = config if config.suffix in (".yaml", ".yml") else Path(f"{config}.yaml")
     if not file.is_file():
-        there = [path.stem for path in sorted(file.parent.glob("*.yaml"))]
-        near = nearest(file.stem, there) or f": give one of {', '.join(there)}" * bool(
-            there
-        )
+        folder = config if config.is_dir() else file.parent
+        there = [str(path) for path in sorted(folder.glob("*.yaml"))]
+        near = nearest(str(file), there)
+        if there and not near:
+            near = f": give one of {', '.join(there)}"
         msg = f"there is no config {file}{near}"
         raise WrongObjectError(msg)
     try:

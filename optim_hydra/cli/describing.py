@@ -146,6 +146,8 @@ def tried(
                 return node, _build(node, device), ""
             except ConfigError as error:
                 failed = str(error)
+            except Exception as error:  # noqa: BLE001 - foreign code runs here
+                failed = f"{type(error).__name__}: {error}"
             remedies = {
                 name: value
                 for name, value in _REMEDIES.items()

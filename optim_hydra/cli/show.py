@@ -23,7 +23,7 @@ from optim_hydra.cli.describing import (
     tried,
 )
 from optim_hydra.decay_meaning import decay_meaning
-from optim_hydra.errors import Problems, WrongObjectError
+from optim_hydra.errors import Problems, WrongObjectError, nearest
 from optim_hydra.missing import DEFAULT_IMPL
 from optim_hydra.signature import Argument, signature_of
 from optim_hydra.state_memory import StateMemory, measure_state
@@ -94,17 +94,8 @@ def describe(target: str) -> Shown:
     cls = None
     with quiet():
         cls = None if found is None else load_class(found, problems)
-        if cls is None and "." not in target:
-            packages = catalogue(target)
-            others = [
-                (p.impl, name) for p in packages for name in p.classes if name == target
-            ]
-            if len(others) > 1:
-                listed = ", ".join(f"{impl}.{name}" for impl, name in others)
-                msg = f"{len(others)} packages have {target}: give one of {listed}"
-                raise WrongObjectError(msg)
-            if others:
-                return describe(".".join(others[0]))
+    if cls is None and "." not in target:
+        return describe(_path_of(target))
     problems.raise_if_any()
     if found is None or cls is None:
         raise problems.error()
@@ -112,6 +103,27 @@ def describe(target: str) -> Shown:
         node, optimizer, failed = tried(cls, starting_node(cls, found.impl, found.name))
         memory = None if optimizer is None else measure_state(optimizer)
     return Shown(found.impl, found.name, cls, node, memory, failed)
+
+
+def _path_of(name: str) -> str:
+    """Return where the only class of a name is.
+
+    Raises:
+        WrongObjectError: No package here has one, or several have.
+
+    """
+    packages = catalogue()
+    paths = [f"{p.impl}.{name}" for p in packages if name in p.classes]
+    if len(paths) > 1:
+        listed = ", ".join(paths)
+        msg = f"{len(paths)} packages have {name}: give one of {listed}"
+        raise WrongObjectError(msg)
+    if not paths:
+        names = {each for package in packages for each in package.names}
+        near = nearest(name, names) or ": optim-hydra list has all"
+        msg = f"no package here has an optimizer {name}{near}"
+        raise WrongObjectError(msg)
+    return paths[0]
 
 
 def yaml_of(shown: Shown) -> str:
