@@ -115,9 +115,9 @@ def _try(
 ) -> tuple[int, str]:
     """Return the bytes after a step of copies, or why there is none."""
     try:
-        made = [_sharded(optimizer, world_size, device) for optimizer in optimizers]
         with torch.random.fork_rng([]), warnings.catch_warnings(), _uncompiled():
             warnings.simplefilter("ignore")
+            made = [_sharded(optimizer, world_size, device) for optimizer in optimizers]
             for optimizer in made:
                 _step(optimizer)
     except Exception as error:  # noqa: BLE001 - foreign code runs here
@@ -134,8 +134,10 @@ def _sharded(optimizer: Optimizer, world_size: int, device: torch.device) -> Opt
         return torch.zeros(shape, dtype=tensor.dtype, device=device)
 
     slots = slots_of(optimizer)
+    # Numbers as in a model: Prodigy keeps nothing of a parameter that is all zeros.
     memo: dict[int, Any] = {
-        id(slot.parameter): nn.Parameter(part(slot.parameter)) for slot in slots
+        id(slot.parameter): nn.Parameter(part(slot.parameter).uniform_())
+        for slot in slots
     }
     for slot in slots:
         # Some make state with the optimizer: it is of the whole parameters.
@@ -149,7 +151,7 @@ def _sharded(optimizer: Optimizer, world_size: int, device: torch.device) -> Opt
 def _step(optimizer: Optimizer) -> None:
     """Take one step on made-up gradients."""
     for slot in slots_of(optimizer):
-        slot.parameter.grad = torch.ones_like(slot.parameter)
+        slot.parameter.grad = torch.rand_like(slot.parameter)
     if callable(getattr(optimizer, "train", None)):
         optimizer.train()  # type: ignore[attr-defined]
     optimizer.step(lambda: torch.zeros(()))  # type: ignore[arg-type, return-value]
