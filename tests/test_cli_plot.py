@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from optim_hydra import build_lr_scheduler, build_optimizer
 from optim_hydra.cli.app import app
-from optim_hydra.cli.charts import chart
 
 ROOT = Path(__file__).parents[1]
 Plot = Callable[..., Result]
@@ -38,16 +37,18 @@ def test_a_curve_in_the_terminal(plot: Plot) -> None:
         "optim.min_lr_ratio=0",
         "optim.lr_warmup_steps_ratio=0.2",
     )
-    # Of 48 eighths: 0, 24, 48, and then 6 less each step.
     assert result.output == (
         "optim, node: linear\n"
-        "0.001 ┤  █▂       \n"
-        "      │  ██▄      \n"
-        "      │  ███▆     \n"
-        "      │ ██████▂   \n"
-        "      │ ███████▄  \n"
-        "    0 ┤ ████████▆ \n"
-        "       0   step 10\n"
+        "      ┌────────────────────────────┐\n"
+        " 0.001┤    ⢀⠎⠒⠤⣀                   │\n"
+        "      │   ⢀⠎    ⠑⠢⢄⡀               │\n"
+        "0.0005┤   ⡎        ⠈⠑⠢⢄⣀           │\n"
+        "      │  ⡜              ⠉⠒⠤⡀       │\n"
+        "      │ ⡜                  ⠈⠑⠢⢄⡀   │\n"
+        "     0┤⡜                       ⠈⠑⠤⣀│\n"
+        "      └┬────┬────────┬────┬───────┬┘\n"
+        "       0    2        5    7      10\n"
+        "              optimizer step\n"
     )
 
 
@@ -126,12 +127,3 @@ def test_what_can_not_be_drawn_is_said(
     result = plot(*args)
     assert result.exit_code == 1
     assert str(result.exception).startswith(message)
-
-
-def test_a_chart_fills_from_the_bottom_in_eighths() -> None:
-    values = [number / 16 for number in range(17)]
-    assert chart(values, 2, ["1", "0"]) == [
-        "1 ┤         ▁▂▃▄▅▆▇█",
-        "0 ┤ ▁▂▃▄▅▆▇█████████",
-    ]
-    assert chart([0.0, 0.0], 2, ["0", "0"]) == ["0 ┤  ", "0 ┤  "]

@@ -70,7 +70,7 @@ LAYERS = [
     {"sweep.leaderboard", "sweep.page"},
     {"sweep.reporting"},
     {"app"},
-    {"cli.charts", "cli.describing", "cli.foreign_nodes", "cli.models", "cli.rates"},
+    {"cli.describing", "cli.foreign_nodes", "cli.models", "cli.rates"},
     {"cli.composing", "cli.catalogue"},
     {"cli.check"},
     {"cli.check_output", "cli.listing", "cli.show", "cli.schema"},

@@ -10,7 +10,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from optim_hydra.cli.charts import chart
 from optim_hydra.cli.check import Checked, check_config
 from optim_hydra.cli.check_output import rate_text
 from optim_hydra.cli.rates import Curve, merged
@@ -21,7 +20,7 @@ __all__ = ["Drawn", "drawn_of", "plot_config"]
 # A constant rate without a total is drawn over so many steps after its warmup.
 _LEAST = 100
 _POINTS = 1000
-_HEIGHT = 6
+_HEIGHT = 10
 
 
 @dataclass(frozen=True)
@@ -113,21 +112,27 @@ def drawn_of(checked: Checked) -> list[Drawn]:
 
 
 def _print(drawn: Drawn, console: Console) -> None:
+    """Draw a curve in the terminal, as wide as that is."""
+    import plotext  # noqa: PLC0415 - for a terminal only
+
     curve = drawn.curve
-    name = f"{drawn.label}: {curve.schedule.name}"
-    console.print(Text(name, style="bold"), soft_wrap=True)
-    columns = max(console.width - 16, 20)
-    steps = drawn.steps(columns)
-    values = [curve.at(step) for step in steps]
-    largest = max([*values, *map(curve.at, curve.marks().values())])
-    labels = [rate_text(largest), "0"]
-    wide = columns // len(values)  # a short run fills the width too
-    bars = [value for value in values for _ in range(wide)]
-    for row in chart(bars, _HEIGHT, labels):
-        console.print(Text(row), soft_wrap=True)
-    left = " " * (max(map(len, labels)) + 2)
-    right = f"step {drawn.last}".rjust(len(bars) - 1)
-    console.print(Text(f"{left}0{right}"), soft_wrap=True)
+    steps = drawn.steps(console.width)
+    top = max(map(curve.at, [*steps, *curve.marks().values()])) or 1.0
+    rates = [top * share for share in (0, 0.5, 1)]
+    marks = sorted({drawn.last * number // 4 for number in range(5)})
+    plotext.clear_figure()
+    plotext.theme("clear")
+    plotext.limit_size(False, False)  # noqa: FBT003 - width and height
+    plotext.plotsize(console.width, _HEIGHT)
+    plotext.ylim(0, top)
+    plotext.yticks(rates, list(map(rate_text, rates)))
+    plotext.xticks(marks)
+    plotext.xlabel("optimizer step")
+    plotext.plot(steps, list(map(curve.at, steps)), marker="braille")
+    text = f"{drawn.label}: {curve.schedule.name}"
+    console.print(Text(text, style="bold"), soft_wrap=True)
+    lines = plotext.uncolorize(plotext.build()).splitlines()
+    console.print(Text("\n".join(map(str.rstrip, lines))), soft_wrap=True)
 
 
 def _draw(drawn: Sequence[Drawn], output: Path) -> None:
