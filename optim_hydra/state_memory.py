@@ -6,7 +6,6 @@ allocated or computed, or, where its class can't do that, on the CPU.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -115,7 +114,9 @@ def _try(
 ) -> tuple[int, str]:
     """Return the bytes after a step of copies, or why there is none."""
     try:
-        with torch.random.fork_rng([]), warnings.catch_warnings(), _uncompiled():
+        # torchao's steps run as they are written: compiling takes half a minute.
+        eager = torch.compiler.set_stance("force_eager")
+        with torch.random.fork_rng([]), warnings.catch_warnings(), eager:
             warnings.simplefilter("ignore")
             made = [_sharded(optimizer, world_size, device) for optimizer in optimizers]
             for optimizer in made:
@@ -172,12 +173,3 @@ def _tensors(value: Any) -> Iterator[Tensor]:
     elif isinstance(value, (list, tuple, set)):
         for item in value:
             yield from _tensors(item)
-
-
-@contextlib.contextmanager
-def _uncompiled() -> Iterator[None]:
-    """Let torchao's steps run as they are written: compiling takes half a minute."""
-    import torch._dynamo.config as dynamo  # noqa: PLC0415 - a second, for a step only
-
-    with dynamo.patch(disable=True):
-        yield

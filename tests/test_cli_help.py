@@ -23,8 +23,8 @@ assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """
 
 
-def test_help_imports_neither_torch_nor_hydra(run_python) -> None:
-    result = run_python("-c", HELP, *COMMANDS, COLUMNS="80")
+def test_help_imports_neither_torch_nor_hydra(run_fresh) -> None:
+    result = run_fresh("-c", HELP, *COMMANDS, COLUMNS="80")
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("Usage: optim-hydra") == 1 + len(COMMANDS)
     for sentence in (
