@@ -33,7 +33,7 @@ from optim_hydra.sweep.records import (
     read_record,
     write_record,
 )
-from optim_hydra.sweep.resumed import finished_before
+from optim_hydra.sweep.resumed import finished_before, sweep_name
 
 __all__ = ["SweepReport"]
 
@@ -109,6 +109,7 @@ class SweepReport(Callback):
             job=int(config.hydra.job.num),
             overrides=list(map(str, overrides)),
             started=time.time(),
+            sweep=sweep_name(config),
         )
         write_record(folder / JOB, self._record)
 
@@ -156,6 +157,13 @@ def error_text(error: BaseException) -> str:
     texts: list[str] = []
     found: BaseException | None = error
     while found is not None and len(texts) < 5:  # noqa: PLR2004 - enough to read
-        texts.append(f"{type(found).__name__}: {found}")
+        texts.append(f"{type(found).__name__}: {_message(found)}")
         found = found.__cause__
     return "\nfrom ".join(texts)
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - an exception of the user's own
+        return "its message can't be shown, since str() of it fails"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from optim_hydra.sweep.curves import read_curves
 from optim_hydra.sweep.job_tables import Job, curves_table, jobs_table
 from optim_hydra.sweep.metrics import METRICS
 from optim_hydra.sweep.records import (
+    JOB,
     SWEEP,
     JobRecord,
     RecordError,
@@ -33,7 +35,7 @@ def collect(
     """Read the folders of one or several sweeps.
 
     Args:
-        folders: Each with the jobs' folders in it.
+        folders: Each with the jobs' folders in it, or with sweeps' folders.
         direction: minimize or maximize; None: as the sweep was started.
         metric: What ranks the jobs; None: as the sweep was started.
 
@@ -43,6 +45,7 @@ def collect(
     """
     found: list[Job] = []
     sweeps: list[SweepRecord] = []
+    folders = [sweep for folder in folders for sweep in _sweeps_in(folder)]
     names = Counter(folder.name for folder in folders)
     for folder in folders:
         sweep = _sweep_of(folder)
@@ -94,6 +97,19 @@ def _check_metric(jobs: Sequence[Job], metric: str | None) -> None:
         raise WrongObjectError(msg)
 
 
+def _sweeps_in(folder: Path) -> list[Path]:
+    """Return the folders of the sweeps in a folder, itself if it is one."""
+    if (folder / SWEEP).exists():
+        return [folder]
+    found: list[Path] = []
+    for place, folders, files in os.walk(folder):
+        if SWEEP in files or JOB in files:
+            folders.clear()
+        folders.sort()
+        found += [Path(place)] if SWEEP in files else []
+    return found or [folder]
+
+
 def _sweep_of(folder: Path) -> SweepRecord | None:
     try:
         return read_record(folder / SWEEP, SweepRecord)
@@ -113,6 +129,8 @@ def _jobs_of(folder: Path, sweep: SweepRecord | None, start: str) -> list[Job]:
             number = int(name) if name.isdecimal() else len(jobs)
             typed = planned[number] if number < len(planned) else []
             record = JobRecord(number, typed, status="failed", error=str(error))
+        if sweep and not sweep.has(record):
+            continue
         if record.is_dead:
             record.status, record.error = "failed", _LOST
         curves = read_curves(path.with_name(METRICS))

@@ -113,8 +113,16 @@ def _columns_of(path: str) -> list[str]:
         return []
     if _seen(status) == _LAST.file:
         return _LAST.columns
+    _drop_half_row(Path(path))
     with open(path, newline="", encoding="utf-8") as file:  # noqa: PTH123 - as above
         return next(csv.reader(file), [])
+
+
+def _drop_half_row(path: Path) -> None:
+    """Take away what a writer that was killed left of its last row."""
+    content = path.read_bytes()
+    if content and not content.endswith(b"\n"):
+        os.truncate(path, content.rfind(b"\n") + 1)
 
 
 def _seen(status: os.stat_result) -> tuple[int, ...]:

@@ -60,8 +60,8 @@ def plain_number(value: Any, name: str) -> float:
         raise ResultError(what)
     try:
         return float(value.item() if hasattr(value, "item") else value)
-    except (TypeError, ValueError) as error:
-        what = f"{name} is no number: {value!r}"
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        what = f"{name} of type {type(value).__name__} is no float: {error}"
         raise ResultError(what) from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import os
 import subprocess
@@ -17,6 +18,7 @@ from optim_hydra.sweep.records import (
     SweepRecord,
     job_files,
     read_record,
+    write_record,
 )
 
 __all__ = ["SweepWatch", "count_failed", "watch_sweep"]
@@ -33,6 +35,7 @@ class SweepWatch:
         self.folder, self.record = folder, record
         self.done: dict[Path, JobRecord] = {}
         self._started = time.time()
+        self._told = False
         self._ended = threading.Event()
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._follow, daemon=True)
@@ -54,9 +57,14 @@ class SweepWatch:
                 except RecordError:
                     continue
                 self.done.pop(path, None)
-                if job.status != "running":
+                if job.status != "running" and not self._is_earlier(job):
                     self.done[path] = job
         return len(self.done) > before
+
+    def _is_earlier(self, job: JobRecord) -> bool:
+        """Whether a job is of an earlier sweep, or failed before this run of it."""
+        failed_before = job.status == "failed" and job.started < self._started
+        return failed_before or not self.record.has(job)
 
     def line(self) -> str:
         """Return one line: how many are done and failed, and how long it may take."""
@@ -84,8 +92,9 @@ class SweepWatch:
             return
         self._ended.set()
         self._thread.join(timeout=5)
-        self.look()
-        log.info("sweep: %s", self.line())
+        self._end_interrupted()
+        if self.look() or not self._told:
+            self._tell()
         sys.stdout.flush()
         command = [sys.executable, "-m", "optim_hydra.cli", "report", str(self.folder)]
         subprocess.run(command, check=False)  # noqa: S603 - our own command
@@ -93,7 +102,22 @@ class SweepWatch:
     def _follow(self) -> None:
         while not self._ended.wait(2.0):
             if self.look():
-                log.info("sweep: %s", self.line())
+                self._tell()
+
+    def _tell(self) -> None:
+        log.info("sweep: %s", self.line())
+        self._told = True
+
+    def _end_interrupted(self) -> None:
+        """Record the end of a job of this process that an interrupt has stopped."""
+        for path in job_files(self.folder):
+            if path in self.done:
+                continue
+            with contextlib.suppress(RecordError):
+                job = read_record(path, JobRecord)
+                if job.is_of_this_process:
+                    job.status, job.error = "failed", "it was interrupted"
+                    write_record(path, job)
 
 
 def watch_sweep(folder: Path, record: SweepRecord) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import socket
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +56,14 @@ class JobRecord:
     """Equal for jobs whose resolved configs are equal."""
     host: str = field(default_factory=socket.gethostname)
     pid: int = field(default_factory=os.getpid)
+    sweep: str = ""
+    """The `name` of its sweep, nothing where the job could not read it."""
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether this very process began to run it, and has not ended it."""
+        here = (socket.gethostname(), os.getpid())
+        return self.status == "running" and (self.host, self.pid) == here
 
     @property
     def is_dead(self) -> bool:
@@ -84,6 +93,12 @@ class SweepRecord:
     title: str
     jobs: list[list[str]] | None = None
     """Overrides of each job, where they are known from the start."""
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Tells it from an earlier sweep into the same folder; resumed, it keeps it."""
+
+    def has(self, job: JobRecord) -> bool:
+        """Whether a job in the folder is of this sweep, not of an earlier one."""
+        return job.sweep in ("", self.name)
 
 
 T = TypeVar("T", JobRecord, SweepRecord)
@@ -119,10 +134,12 @@ def _check_types(record: JobRecord | SweepRecord) -> None:
         numbers += [record.job, record.pid, record.started, record.seconds]
         wrong = [value for value in numbers if not isinstance(value, (int, float))]
         wrong += [] if isinstance(record.nodes, dict) else [record.nodes]
-        texts: list[object] = [record.status, record.error, record.config_hash]
+        texts: list[object] = [record.status, record.error]
+        texts += [record.config_hash, record.sweep]
     else:
         wrong = []
-        texts = [record.cwd, record.direction, record.title, record.metric or ""]
+        texts = [record.cwd, record.direction, record.title, record.name]
+        texts += [record.metric or ""]
         lists += record.jobs or []
     for each in lists:
         wrong += [] if isinstance(each, list) else [each]

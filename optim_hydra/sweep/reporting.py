@@ -29,7 +29,7 @@ def report_sweep(
     """Write results.csv, results.parquet and report.html, and print the leaderboard.
 
     Args:
-        folders: Of the sweeps.
+        folders: Of the sweeps, or with sweeps in them.
         output: Where to write; None: into the first folder.
         direction: minimize or maximize; None: as the sweep was started.
         metric: What ranks the jobs; None: as the sweep was started.
@@ -38,6 +38,7 @@ def report_sweep(
         WrongObjectError: A folder has no jobs.
 
     """
+    folders = [folder.absolute() for folder in folders]
     results = collect(folders, direction=direction, metric=metric)
     place = output or folders[0]
     place.mkdir(parents=True, exist_ok=True)

@@ -7,9 +7,16 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from optim_hydra.sweep.records import JOB, JobRecord, RecordError, read_record
+from optim_hydra.sweep.records import (
+    JOB,
+    SWEEP,
+    JobRecord,
+    RecordError,
+    SweepRecord,
+    read_record,
+)
 
-__all__ = ["finished_before", "report_options"]
+__all__ = ["finished_before", "report_options", "sweep_name"]
 
 _TARGET = "optim_hydra.sweep.callback.SweepReport"
 
@@ -40,4 +47,13 @@ def finished_before(config: DictConfig) -> JobRecord | None:
         return None
     overrides: Any = OmegaConf.to_container(config.hydra.overrides.task)
     is_same = record.overrides == list(map(str, overrides))
+    is_same &= record.sweep in ("", sweep_name(config))
     return record if is_same and record.status == "completed" else None
+
+
+def sweep_name(config: DictConfig) -> str:
+    """Return the name of the sweep that a job is of, nothing if it can't be read."""
+    try:
+        return read_record(Path(config.hydra.sweep.dir) / SWEEP, SweepRecord).name
+    except RecordError:
+        return ""

@@ -1,0 +1,127 @@
+"""Sweeps into a folder that was used before, interrupts, and what a kill leaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from optim_hydra.sweep.callback import error_text
+from optim_hydra.sweep.collect import collect
+from optim_hydra.sweep.metrics import log_metrics
+from optim_hydra.sweep.plain_results import ResultError, plain_result
+from optim_hydra.sweep.progress import SweepWatch
+from optim_hydra.sweep.records import (
+    JOB,
+    SWEEP,
+    JobRecord,
+    SweepRecord,
+    read_record,
+    write_record,
+)
+
+TOWERS = Path(__file__).parent / "sweep_programs" / "towers.py"
+
+
+def sweep_into(folder: Path, results: list[float], name: str) -> SweepRecord:
+    sweep = SweepRecord(["python", "a.py"], ".", "minimize", None, name, name=name)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_record(folder / SWEEP, sweep)
+    for number, result in enumerate(results):
+        place = folder / str(number)
+        place.mkdir(exist_ok=True)
+        job = JobRecord(number, [f"seed={number}"], "completed", result, sweep=name)
+        write_record(place / JOB, job)
+    return sweep
+
+
+def test_jobs_of_an_earlier_sweep_in_the_folder_do_not_count(tmp_path: Path) -> None:
+    sweep_into(tmp_path, [1.0, 2.0, 3.0], "first")
+    sweep = sweep_into(tmp_path, [4.0], "second")
+    assert collect([tmp_path]).jobs["result"].tolist() == [4.0]
+    watch = SweepWatch(tmp_path, sweep)
+    watch.look()
+    assert watch.line() == "1 jobs done"
+
+
+def test_a_folder_of_sweeps_stands_for_them(tmp_path: Path) -> None:
+    sweep_into(tmp_path / "day" / "20-00-00", [1.0, 2.0], "first")
+    sweep_into(tmp_path / "day" / "21-00-00", [3.0], "second")
+    table = collect([tmp_path]).jobs
+    assert table["job"].tolist() == ["20-00-00/0", "20-00-00/1", "21-00-00/0"]
+    assert table["result"].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_what_failed_before_a_sweep_goes_on_is_not_told_again(tmp_path: Path) -> None:
+    sweep = sweep_into(tmp_path, [1.0, 2.0], "only")
+    path = tmp_path / "1" / JOB
+    write_record(path, JobRecord(1, ["seed=1"], "failed", sweep="only"))
+    watch = SweepWatch(tmp_path, sweep)
+    watch.look()
+    assert (watch.line(), watch.num_failed) == ("1 jobs done", 0)
+    late = time.time() + 1
+    write_record(path, JobRecord(1, ["seed=1"], "failed", started=late, sweep="only"))
+    watch.look()
+    assert (watch.line(), watch.num_failed) == ("2 jobs done, 1 failed", 1)
+
+
+def test_an_interrupted_job_is_failed(tmp_path: Path) -> None:
+    folder = tmp_path / "swept"
+    texts = ["num_steps=100000000", "seed=0,1", f"hydra.sweep.dir={folder}"]
+    process = subprocess.Popen(
+        [sys.executable, str(TOWERS), "-m", "+sweep=basic", *texts],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TORCHDYNAMO_DISABLE": "1"},
+    )
+    deadline = time.time() + 120
+    while not (folder / "0" / "metrics.csv").exists() and time.time() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    shown, _ = process.communicate(timeout=120)
+    assert process.returncode != 0
+    job = read_record(folder / "0" / JOB, JobRecord)
+    assert (job.status, job.error) == ("failed", "it was interrupted")
+    assert "0 of 2 jobs completed, 1 failed, 1 missing" in shown
+
+
+def test_an_error_that_cant_be_shown_is_still_told() -> None:
+    class SilentError(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    expected = "SilentError: its message can't be shown, since str() of it fails"
+    assert error_text(SilentError()) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (10**400, "result of type int is no float: int too large to convert to float"),
+        (
+            torch.empty((), device="meta"),
+            "result of type Tensor is no float: "
+            "Tensor.item() cannot be called on meta tensors",
+        ),
+    ],
+    ids=["huge", "meta"],
+)
+def test_what_no_float_holds_is_refused(value: object, message: str) -> None:
+    with pytest.raises(ResultError) as caught:
+        plain_result(value)
+    assert str(caught.value) == message
+
+
+def test_half_a_row_is_dropped_when_logging_goes_on(tmp_path: Path) -> None:
+    log_metrics(0, {"loss": 1.0}, folder=tmp_path)
+    path = tmp_path / "metrics.csv"
+    with path.open("a") as file:
+        file.write("1,0.")
+    log_metrics(1, {"loss": 0.5}, folder=tmp_path)
+    assert path.read_text().splitlines() == ["step,loss", "0,1.0", "1,0.5"]
