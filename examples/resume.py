@@ -6,7 +6,7 @@ python examples/resume.py optim.lr=5e-4 'optim.no_decay=[bias,norm]'
 The first command trains on two processes, sharded by FSDP2, and is killed at step 50.
 The second goes on from step 40, on one process, with another rate and another grouping:
 each parameter gets its own moments back, by its name, and the settings are those of the
-second run. What differs is printed.
+second run. What differs is logged.
 """
 
 import os
@@ -68,13 +68,14 @@ def train(cfg: DictConfig) -> float:
             "scheduler": scheduler.state_dict(),
         }
         step = step_of(path)
+        if is_first():
+            print(f"going on from {path}")
         planner = dcp.DefaultLoadPlanner(allow_partial_load=True)
         dcp.load(state, checkpoint_id=path, planner=planner)
         set_model_state_dict(model, state["model"])
-        report = optim_hydra.load_optimizer_state_dict(optimizer, state["optimizer"])
+        # It logs what it restored, and each setting that differs.
+        optim_hydra.load_optimizer_state_dict(optimizer, state["optimizer"])
         scheduler.load_state_dict(state["scheduler"])
-        if is_first():
-            print(f"going on from {path}\n{report}")
 
     # Seeded by the step, so that a run that goes on sees what the whole run would.
     loss = torch.zeros(())

@@ -20,6 +20,7 @@ from optim_hydra.journal import JOURNAL
 from optim_hydra.needs import PROTOCOLS, need_of
 from optim_hydra.node import Node
 from optim_hydra.parameters import Parameters
+from optim_hydra.plain_load import refuse_names_in_plain_load
 from optim_hydra.planning import plan_node
 from optim_hydra.report import assignment_report
 from optim_hydra.state_slots import set_policy
@@ -69,6 +70,7 @@ class Prepared:
         self._warn()
         for inner in getattr(optimizer, "optimizers", [optimizer]):
             self._set_mode(inner)
+            refuse_names_in_plain_load(inner)
         if log.isEnabledFor(logging.INFO):  # a report walks the modules once more
             report = assignment_report(optimizer)
             log.info("%s: %s\n  %s", self.at or "optim", self._arguments(), report)

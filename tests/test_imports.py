@@ -34,7 +34,7 @@ LAYERS = [
     {"survey", "structure", "inner_state", "state_identity", "hooked_step"},
     {"written_keys"},
     {"state_slots", "saved_state"},
-    {"saved_values", "shared_state", "collection"},
+    {"saved_values", "shared_state", "collection", "plain_load"},
     {"container_checks"},
     {"inner_optimizers"},
     {"parameters", "roles", "matching"},

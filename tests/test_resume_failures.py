@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from optim_hydra import build_optimizer, optimizer_state_dict
+from optim_hydra.saved_state import StateError
 from saved_training import FORMS, in_each_form, refused_load, trained
 
 State = dict[str, Any]
@@ -162,3 +163,16 @@ def test_a_wrapper_around_all_names_is_told(is_saved: bool) -> None:
         f"{whose} with 'net.' and the others don't: build the optimizer of the module"
         " that was saved, without or with that wrapper" in message
     )
+
+
+def test_state_by_name_is_refused_where_torch_loads_by_order(module: nn.Module) -> None:
+    saved = optimizer_state_dict(trained(module, {}))
+    optimizer = build_optimizer(module, {"lr": 0.5})
+    with pytest.raises(StateError) as caught:
+        optimizer.load_state_dict(saved)
+    assert str(caught.value) == (
+        "this is state by parameter name, which optimizer.load_state_dict does not"
+        " read: write optim_hydra.load_optimizer_state_dict(optimizer, ...)"
+    )
+    assert optimizer.param_groups[0]["lr"] == 0.5
+    optimizer.load_state_dict(optimizer.state_dict())
