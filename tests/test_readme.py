@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
+import shutil
 from importlib.metadata import version
 from pathlib import Path
 
@@ -96,6 +97,21 @@ def test_a_command_runs(command: str, tmp_path: Path, run_fresh, run_python) -> 
     assert result.returncode == 0, result.stderr
     if name in QUICK:
         assert list(tmp_path.rglob("learning_curve.png"))
+
+
+def cli_commands() -> list[str]:
+    section = README.split("## Choosing and checking")[1].split("## Speed")[0]
+    return re.findall("^optim-hydra .*", section, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", cli_commands())
+def test_a_command_of_ours_runs(command: str, tmp_path: Path, run_python) -> None:
+    for name in ("conf", "examples"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    start = "from optim_hydra.cli.app import run; run()"
+    result = run_python("-c", start, *shlex.split(command)[1:])
+    assert result.returncode == 0, result.stderr
+    assert result.stdout or "schema" in command
 
 
 @pytest.mark.parametrize("snippet", snippets(), ids=lambda text: text.splitlines()[0])
