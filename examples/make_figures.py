@@ -27,6 +27,9 @@ SCHEDULES = {
     "constant": {},
     "linear": {"min_lr_ratio": 0.1},
     "cosine": {"min_lr_ratio": 0.1},
+    "cosine_with_restarts": {"num_cycles": 3},
+    "polynomial": {"lr_decay_power": 3.0},
+    "inverse_sqrt": {},
     "wsd": {"lr_decay_steps_ratio": 0.3},
 }
 SEEDS = (0, 1, 2)
@@ -34,7 +37,7 @@ SEEDS = (0, 1, 2)
 
 def draw_schedules() -> Figure:
     """Draw the factor of each schedule over 100 steps and a little further."""
-    figure = Figure(figsize=(8, 3.2), layout="constrained")
+    figure = Figure(figsize=(10, 3.2), layout="constrained")
     axes = figure.subplots()
     for name, fields in SCHEDULES.items():
         config = OptimConfig(lr_scheduler_type=name, lr_warmup_steps=10, **fields)
@@ -43,7 +46,7 @@ def draw_schedules() -> Figure:
         axes.plot([schedule.factor(step) for step in range(111)], label=label)
     axes.axvline(100, color="gray", linewidth=0.8, linestyle=":")
     axes.set(xlabel="step (10 of warmup, 100 in all)", ylabel="factor of lr")
-    axes.legend(loc="lower left", bbox_to_anchor=(0.12, 0.0))
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes.grid(alpha=0.3)
     return figure
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch.optim import Optimizer
 
+from optim_hydra.bound_schedule import Schedule
 from optim_hydra.checking import read_config
 from optim_hydra.errors import (
     OptimHydraWarning,
@@ -18,7 +19,7 @@ from optim_hydra.errors import (
 from optim_hydra.group_records import has_records, records_of
 from optim_hydra.journal import JOURNAL
 from optim_hydra.node import Node, read_node
-from optim_hydra.schedule import Schedule, steps_of
+from optim_hydra.schedule import steps_of
 from optim_hydra.schedule_plan import plan_schedules, unread_fields
 from optim_hydra.scheduled_lr import ScheduledLR
 from optim_hydra.schema import OptimConfig

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, TypeVar
 
@@ -19,9 +18,9 @@ from optim_hydra.declared import (
     path_of,
     same_definition,
 )
-from optim_hydra.errors import OptimHydraError, WrongObjectError
+from optim_hydra.errors import WrongObjectError
 
-__all__ = ["SCHEDULES", "Schedule", "register_schedule", "steps_of"]
+__all__ = ["SCHEDULES", "ScheduleFunction", "register_schedule", "steps_of"]
 
 ScheduleFunction = Callable[..., float]
 F = TypeVar("F", bound=ScheduleFunction)
@@ -32,6 +31,7 @@ OPTIONAL_FIELDS: dict[str, Any] = {
     "num_cycles": 0.5,
     "lr_decay_steps_ratio": 0.1,
     "lr_decay_style": "linear",
+    "lr_decay_power": 1.0,
 }
 _GIVEN = ("step", "warmup", "total")
 SCHEDULES = DECLARED.schedules
@@ -43,9 +43,10 @@ def register_schedule(name: str) -> Callable[[F], F]:
     The function is called as `factor(step, *, warmup, total, ...)` for steps from
     `warmup` on and returns what each group's own lr is multiplied by. It names the
     keywords that it reads, of `warmup`, `total` (the steps in all), `min_lr_ratio`,
-    `num_cycles`, `lr_decay_steps_ratio` and `lr_decay_style`; one that names `total`
-    is refused while no total is known; where it is known, the value at `total` stays.
-    The function must be importable to be pickled.
+    `num_cycles`, `lr_decay_steps_ratio`, `lr_decay_style` and `lr_decay_power`; one
+    that names `total` is refused while no total is known; where it is known, the value
+    at `total` stays. A field that is annotated as `int` has to be a whole number, at
+    least 1. The function must be importable to be pickled.
 
     Raises:
         NameTakenError: Another function has the name.
@@ -100,6 +101,38 @@ def cosine(
     return _mix((1.0 + math.cos(angle)) / 2.0, min_lr_ratio)
 
 
+@register_schedule("cosine_with_restarts")
+def cosine_with_restarts(
+    step: int, *, warmup: int, total: int, min_lr_ratio: float, num_cycles: int
+) -> float:
+    """Go down like a cosine `num_cycles` times, each time from lr (arXiv:1608.03983).
+
+    As in transformers, where the number is of descents; the last one ends at the floor.
+    """
+    done = num_cycles * _progress(step, warmup, total)
+    part = 1.0 if step >= total else done % 1.0
+    return _mix((1.0 + math.cos(math.pi * part)) / 2.0, min_lr_ratio)
+
+
+@register_schedule("polynomial")
+def polynomial(
+    step: int, *, warmup: int, total: int, min_lr_ratio: float, lr_decay_power: float
+) -> float:
+    """Go down as a power of the share that is left; power 1 is `linear`."""
+    left = 1.0 - _progress(step, warmup, total)
+    return _mix(left**lr_decay_power, min_lr_ratio)
+
+
+@register_schedule("inverse_sqrt")
+def inverse_sqrt(step: int, *, warmup: int, min_lr_ratio: float) -> float:
+    """Go down as 1 / sqrt(step), never below the floor (arXiv:1706.03762, 5.3).
+
+    Without warmup the scale is 10,000 steps, as in transformers.
+    """
+    scale = warmup or 10_000
+    return max(math.sqrt(scale / (step - warmup + scale)), min_lr_ratio)
+
+
 @register_schedule("wsd")
 def wsd(  # noqa: PLR0913 - its keywords are the fields that it reads
     step: int,
@@ -140,79 +173,3 @@ def steps_of(ratio: float, total: int) -> int:
     context = Context(prec=40)  # whatever the program has set as its own
     exact = context.multiply(Decimal(repr(ratio)), Decimal(total))
     return int(exact.to_integral_value(rounding=ROUND_HALF_UP, context=context))
-
-
-class ScheduleError(OptimHydraError, ValueError):
-    """The function of a schedule gives no factor."""
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """A schedule with its numbers: everything that a factor depends on."""
-
-    name: str
-    warmup: int
-    total: int
-    init_ratio: float
-    zero_indexed: bool
-    numbers: dict[str, Any]
-    function: ScheduleFunction = field(compare=False)
-
-    def described(self) -> dict[str, Any]:
-        """Return what it is made of, as the fields of a node."""
-        return {
-            "lr_scheduler_type": self.name,
-            "lr_warmup_steps": self.warmup,
-            "total_training_steps": self.total,
-            "lr_warmup_init_ratio": self.init_ratio,
-            "zero_indexed_step": self.zero_indexed,
-            **{k: v for k, v in self.numbers.items() if k in OPTIONAL_FIELDS},
-        }
-
-    @classmethod
-    def of(cls, described: Mapping[str, Any]) -> Schedule:
-        """Make a schedule from what `described` returned.
-
-        Raises:
-            ScheduleError: Its function is not registered here.
-
-        """
-        name = described["lr_scheduler_type"]
-        if name not in SCHEDULES:
-            msg = f"the saved schedule {name!r} is not registered in this program"
-            raise ScheduleError(msg)
-        warmup, total = described["lr_warmup_steps"], described["total_training_steps"]
-        read = inspect.signature(SCHEDULES[name]).parameters
-        given = {**described, "warmup": warmup, "total": total}
-        return cls(
-            name=name,
-            warmup=warmup,
-            total=total,
-            init_ratio=described["lr_warmup_init_ratio"],
-            zero_indexed=described["zero_indexed_step"],
-            numbers={key: given[key] for key in read if key in given},
-            function=SCHEDULES[name],
-        )
-
-    def factor(self, step: int) -> float:
-        """Return what each lr is multiplied by after `step` schedule steps.
-
-        Raises:
-            ScheduleError: The schedule's function fails or returns no finite number.
-
-        """
-        step = max(step, 0)
-        if self.total > 0:
-            step = min(step, self.total)
-        if step < self.warmup:
-            done = step if self.zero_indexed else step + 1
-            return self.init_ratio + (1.0 - self.init_ratio) * done / self.warmup
-        try:
-            factor = float(self.function(step, **self.numbers))
-        except Exception as error:
-            msg = f"the schedule {self.name!r} fails at step {step}: {error!r}"
-            raise ScheduleError(msg) from error
-        if not math.isfinite(factor):
-            msg = f"the schedule {self.name!r} gives {factor} at step {step}"
-            raise ScheduleError(msg)
-        return factor

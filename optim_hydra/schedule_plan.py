@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from optim_hydra.bound_schedule import Schedule
 from optim_hydra.errors import ConfigError, Problems, join_key, nearest
-from optim_hydra.schedule import OPTIONAL_FIELDS, SCHEDULES, Schedule, steps_of
+from optim_hydra.schedule import OPTIONAL_FIELDS, SCHEDULES, steps_of
 from optim_hydra.schema import OptimConfig
 from optim_hydra.schema_groups import SCHEDULE_KEYS
 
@@ -129,6 +130,7 @@ def plan_schedule(optim: OptimConfig, total: int, problems: Problems) -> Schedul
     }
     if "min_lr_ratio" in numbers:
         numbers["min_lr_ratio"] = numbers["min_lr_ratio"] or 0.0
+    _check_whole(optim, numbers, problems)
     if "lr_decay_steps_ratio" in numbers:
         _check_decay(optim, warmup, total, problems)
     problems.raise_if_any()
@@ -145,7 +147,7 @@ def plan_schedule(optim: OptimConfig, total: int, problems: Problems) -> Schedul
     )
 
 
-def _keywords(optim: OptimConfig) -> Collection[str]:
+def _keywords(optim: OptimConfig) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(SCHEDULES[optim.lr_scheduler_type]).parameters
 
 
@@ -181,6 +183,20 @@ def _warmup_steps(optim: OptimConfig, total: int, problems: Problems) -> int:
         what += " lower it, or set lr_warmup_steps_ratio instead"
         problems.add(what, "lr_warmup_steps")
     return steps
+
+
+def _check_whole(
+    optim: OptimConfig, numbers: dict[str, Any], problems: Problems
+) -> None:
+    """Make whole numbers of those that the schedule annotates as such."""
+    parameters = _keywords(optim)
+    for key, value in numbers.items():
+        if parameters[key].annotation not in (int, "int"):
+            continue
+        if value < 1 or value % 1:
+            what = f"{optim.lr_scheduler_type} takes a whole number >= 1, not {value}"
+            problems.add(what, key)
+        numbers[key] = int(value)
 
 
 def _check_decay(

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from optim_hydra.bound_schedule import Schedule
 from optim_hydra.errors import ConfigError, OptimHydraWarning, Problem
-from optim_hydra.schedule import Schedule
 from optim_hydra.value_checks import Count, Refused
 
 __all__ = ["POLICY", "RATES_TAKEN", "ScheduledLR", "saved_step"]

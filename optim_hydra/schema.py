@@ -91,11 +91,13 @@ class OptimConfig:
     min_lr_ratio: float | None = None
     """Floor as a share of lr, in [0, 1]; null means 0."""
     num_cycles: float = 0.5
-    """Cosine waves after the warmup, > 0: 0.5 is one way down."""
+    """Cosine waves after the warmup, > 0: 0.5 is one way down; or restarts, from 1."""
     lr_decay_steps_ratio: float = 0.1
     """Share of all steps in which `wsd` decays, in [0, 1]."""
     lr_decay_style: str = "linear"
     """How `wsd` decays: linear, cosine, sqrt or exponential."""
+    lr_decay_power: float = 1.0
+    """Exponent of `polynomial`, > 0: 1 is linear."""
     zero_indexed_step: bool = True
     """Warmup factor k/W at step k (as verl); false: (k+1)/W (as torchtitan)."""
 
@@ -166,6 +168,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
         ("linear", "cosine", "sqrt", "exponential"),
         hint="it is the decay part of wsd; the schedule itself is lr_scheduler_type",
     ),
+    "lr_decay_power": Real(open_low=True, high=1e6),
     "zero_indexed_step": Flag(),
     "param_groups": list,  # item by item, in check_fields
     "no_decay": Texts(NO_DECAY_ROLES),

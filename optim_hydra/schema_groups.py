@@ -91,6 +91,8 @@ class ParamGroupConfig:
     """As in the node."""
     lr_decay_style: str | None = None
     """As in the node."""
+    lr_decay_power: float | None = None
+    """As in the node."""
     zero_indexed_step: bool | None = None
     """As in the node."""
 
@@ -110,6 +112,7 @@ SCHEDULE_KEYS = (
     "num_cycles",
     "lr_decay_steps_ratio",
     "lr_decay_style",
+    "lr_decay_power",
     "zero_indexed_step",
 )
 # What peers call the fields of a rule.

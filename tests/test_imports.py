@@ -26,6 +26,7 @@ LAYERS = [
     {"tree", "schema_layers", "signature", "missing", "schedule", "sweep.metrics"},
     {"decay_meaning", "sweep.records", "sweep.curves"},
     {"schema", "rename_notices", "registry", "argument_values"},
+    {"bound_schedule"},
     {"schedule_plan", "node", "clipping", "scheduled_lr", "targets"},
     {"migration", "json_schema"},
     {"override_text", "arguments", "checking"},

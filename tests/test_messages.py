@@ -587,7 +587,8 @@ ROWS = [
         ConfigError,
         (
             "no schedule 'cosin': did you mean cosine? (there are constant, cosine,"
-            " linear, wsd) @ actor.optim.lr_scheduler_type"
+            " cosine_with_restarts, inverse_sqrt, linear, polynomial, wsd)"
+            " @ actor.optim.lr_scheduler_type"
         ),
     ),
     Row(

@@ -103,11 +103,27 @@ MEASURED = {
         {"lr_scheduler_type": "constant", **WARMUP_4},
         "0 .25 .5 .75 1 1 1 1 1 1 1 1",
     ),
+    "transformers inverse_sqrt": (
+        {"lr_scheduler_type": "inverse_sqrt", **WARMUP_4, "total_training_steps": 12},
+        "0 .25 .5 .75 1 .894 .816 .756 .707 .667 .632 .603",
+    ),
+    "transformers polynomial p=2, end .1": (
+        {
+            "lr_scheduler_type": "polynomial",
+            **WARMUP_4,
+            "lr_decay_power": 2.0,
+            "min_lr_ratio": 0.1,
+        },
+        "0 .25 .5 .75 1 .725 .5 .325 .2 .125 .1 .1",
+    ),
     "WSD exponential (Megatron's 2 * 0.5**u - 1)": (
         {"lr_scheduler_type": "wsd", **DECAY_3, "lr_decay_style": "exponential"},
         "0 .25 .5 .75 1 1 1 1 .587 .260 0 0",
     ),
 }
+
+
+FALLING = ["constant", "linear", "cosine", "wsd", "polynomial", "inverse_sqrt"]
 
 
 def schedule_of(**settings: object):
@@ -153,7 +169,7 @@ def test_a_ratio_becomes_steps_half_up(ratio: float, total: int, steps: int) -> 
 
 
 @given(
-    name=st.sampled_from(["constant", "linear", "cosine", "wsd"]),
+    name=st.sampled_from(FALLING),
     total=st.integers(1, 500),
     warmup_share=st.floats(0, 0.9),
     floor=st.floats(0, 1),
@@ -188,11 +204,11 @@ def test_factors_stay_between_floor_and_one_and_then_stand_still(
 
 
 def test_a_registered_schedule_reads_the_fields_that_it_names() -> None:
-    def inverse_sqrt(step: int, *, warmup: int) -> float:
+    def warmup_over_step(step: int, *, warmup: int) -> float:
         return math.sqrt(warmup / step)
 
-    register_schedule("inverse_sqrt")(inverse_sqrt)
-    config = OptimConfig(lr_scheduler_type="inverse_sqrt", lr_warmup_steps=4)
+    register_schedule("warmup_over_step")(warmup_over_step)
+    config = OptimConfig(lr_scheduler_type="warmup_over_step", lr_warmup_steps=4)
     schedule = plan_schedule(config, -1, Problems("optim"))
     expected = "0 .25 .5 .75 1 .894 .816 .756 .707 .667 .632 .603"
     assert [schedule.factor(k) for k in range(12)] == pytest.approx(

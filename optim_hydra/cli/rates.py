@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from torch.optim import Optimizer
 
+from optim_hydra.bound_schedule import Schedule
 from optim_hydra.errors import ConfigError, Problem, Problems
 from optim_hydra.group_records import records_of
-from optim_hydra.schedule import Schedule
 from optim_hydra.schedule_plan import plan_schedules
 from optim_hydra.schema import OptimConfig
 
