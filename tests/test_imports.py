@@ -62,7 +62,7 @@ LAYERS = [
     {"builder"},
     {"parts", "factory", "source", "validate"},
     {"store"},
-    {"sweep.results", "sweep.nodes", "sweep.planned_jobs"},
+    {"sweep.results", "sweep.nodes", "sweep.planned_jobs", "sweep.folder_lock"},
     {"sweep.resumed", "sweep.progress", "sweep.resuming", "sweep.job_tables"},
     {"sweep.collect"},
     {"sweep.jobs", "sweep.callback", "sweep.seeds", "sweep.page_libraries"},

@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 
+from optim_hydra.errors import WrongObjectError
 from optim_hydra.sweep.callback import error_text
 from optim_hydra.sweep.collect import collect
 from optim_hydra.sweep.metrics import log_metrics
@@ -125,3 +128,69 @@ def test_half_a_row_is_dropped_when_logging_goes_on(tmp_path: Path) -> None:
         file.write("1,0.")
     log_metrics(1, {"loss": 0.5}, folder=tmp_path)
     assert path.read_text().splitlines() == ["step,loss", "0,1.0", "1,0.5"]
+
+
+def test_a_second_sweep_into_the_folder_of_a_running_one_ends(tmp_path: Path) -> None:
+    folder = tmp_path / "swept"
+    command = [sys.executable, str(TOWERS), "-m", "+sweep=basic", "num_steps=100000000"]
+    command.append(f"hydra.sweep.dir={folder}")
+    first = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    deadline = time.time() + 120
+    while not (folder / "0" / "metrics.csv").exists() and time.time() < deadline:
+        time.sleep(0.1)
+    before = (folder / SWEEP).read_text()
+    second = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert second.returncode == 1
+    assert second.stderr.strip().splitlines()[-1] == (
+        f"another sweep runs in hydra.sweep.dir={folder}: wait for its end, or choose"
+        " another folder"
+    )
+    assert (folder / SWEEP).read_text() == before
+    first.kill()
+    first.wait()
+
+
+def test_a_job_without_a_record_is_no_success(tmp_path: Path) -> None:
+    folder = tmp_path / "swept"
+    (folder / "1" / JOB).mkdir(parents=True)
+    texts = ["num_steps=1", "seed=0,1", f"hydra.sweep.dir={folder}"]
+    result = subprocess.run(
+        [sys.executable, str(TOWERS), "-m", "+sweep=basic", *texts],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert "1 of 2 jobs completed, 1 missing" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "text", ['{"job": 0, "overrides": [], "nodes": {"a": 3}}', "[" * 100_000]
+)
+def test_a_damaged_record_is_a_failed_job(tmp_path: Path, text: str) -> None:
+    sweep_into(tmp_path, [1.0, 2.0], "only")
+    (tmp_path / "1" / JOB).write_text(text)
+    table = collect([tmp_path]).jobs
+    assert table["status"].tolist() == ["completed", "failed"]
+    assert "can't be read" in table["error"][1]
+
+
+def test_threads_may_log_into_one_file(tmp_path: Path) -> None:
+    def log(name: str) -> None:
+        for step in range(50):
+            log_metrics(step, {name: float(step)}, folder=tmp_path)
+
+    names = [f"loss{i}" for i in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(log, names))
+    table = pd.read_csv(tmp_path / "metrics.csv")
+    assert set(table) == {"step", *names}
+    for name in names:
+        logged = table[["step", name]].dropna()
+        assert logged["step"].tolist() == logged[name].tolist() == list(range(50))
+
+
+def test_metrics_are_a_mapping(tmp_path: Path) -> None:
+    with pytest.raises(WrongObjectError) as caught:
+        log_metrics(0, 3, folder=tmp_path)
+    assert str(caught.value) == "the values are of type int, not name -> number"

@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from optim_hydra.errors import ConfigError, OptimHydraError, Problem
 from optim_hydra.journal import JOURNAL
+from optim_hydra.sweep.folder_lock import claim
 from optim_hydra.sweep.metrics import METRICS
 from optim_hydra.sweep.nodes import config_hash, resolved_nodes
 from optim_hydra.sweep.plain_results import ResultError, is_finite, plain_result
@@ -73,6 +74,7 @@ class SweepReport(Callback):
         """Write `sweep.json` and begin to tell how far the sweep is."""
         folder = Path(config.hydra.sweep.dir).absolute()
         folder.mkdir(parents=True, exist_ok=True)
+        claim(folder)
         record = self._resumed(folder / SWEEP) or self._new(config)
         write_record(folder / SWEEP, record)
         watch_sweep(folder, record)

@@ -6,6 +6,7 @@ import csv
 import io
 import math
 import os
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,7 @@ class _Last:
 
 
 _LAST = _Last()
+_LOCK = threading.Lock()
 
 
 def log_metrics(
@@ -52,8 +54,8 @@ def log_metrics(
 
     Raises:
         ResultError: A value is no number, or the step is not finite.
-        WrongObjectError: There is no Hydra job, and no folder was given; or a value is
-            called `step`.
+        WrongObjectError: There is no Hydra job, and no folder was given; a value is
+            called `step`; or the values are no mapping.
 
     Example:
         >>> import tempfile, torch
@@ -64,13 +66,22 @@ def log_metrics(
         1,0.5,0.001
 
     """
-    path = os.path.join(_job_folder() if folder is None else folder, METRICS)  # noqa: PTH118 - a Path takes as long as the row
+    given: object = values
+    if not isinstance(given, Mapping):
+        msg = f"the values are of type {type(given).__name__}, not name -> number"
+        raise WrongObjectError(msg)
     if _STEP in values:
         msg = f"{_STEP!r} is the column of the steps: give the value another name"
         raise WrongObjectError(msg)
     row: dict[str, float | str] = {_STEP: _plain_step(step)}
     for name, value in values.items():
         row[name] = "" if value is None else plain_number(value, name)
+    path = os.path.join(_job_folder() if folder is None else folder, METRICS)  # noqa: PTH118 - a Path takes as long as the row
+    with _LOCK:
+        _add(path, row)
+
+
+def _add(path: str, row: Mapping[str, float | str]) -> None:
     columns = _columns_of(path)
     added = [name for name in row if name not in columns]
     if columns and added:

@@ -83,6 +83,11 @@ class SweepWatch:
         """Number of jobs that failed."""
         return sum(job.status == "failed" for job in self.done.values())
 
+    @property
+    def num_missing(self) -> int:
+        """Number of planned jobs that left no record, where it is known."""
+        return max(len(self.record.jobs or ()) - len(self.done), 0)
+
     def finish(self) -> None:
         """Stop following, and let another process write and print the report.
 
@@ -128,10 +133,10 @@ def watch_sweep(folder: Path, record: SweepRecord) -> None:
 
 
 def count_failed() -> int:
-    """Return how many jobs failed in the sweeps that this process started."""
+    """Return how many jobs of the sweeps that this process ran have no result."""
     for watch in _WATCHES:
         watch.look()
-    return sum(watch.num_failed for watch in _WATCHES)
+    return sum(watch.num_failed + watch.num_missing for watch in _WATCHES)
 
 
 def _duration(seconds: float) -> str:

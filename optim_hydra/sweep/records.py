@@ -133,7 +133,10 @@ def _check_types(record: JobRecord | SweepRecord) -> None:
         numbers += [] if isinstance(record.result, dict) else [record.result or 0]
         numbers += [record.job, record.pid, record.started, record.seconds]
         wrong = [value for value in numbers if not isinstance(value, (int, float))]
-        wrong += [] if isinstance(record.nodes, dict) else [record.nodes]
+        nodes = record.nodes
+        entries: list[object] = [nodes]
+        entries += nodes.values() if isinstance(nodes, dict) else []
+        wrong += [entry for entry in entries if not isinstance(entry, dict)]
         texts: list[object] = [record.status, record.error]
         texts += [record.config_hash, record.sweep]
     else:
@@ -160,7 +163,7 @@ def read_record(path: Path, kind: type[T]) -> T:
     try:
         record = kind(**json.loads(path.read_text()))
         _check_types(record)
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         msg = f"{path} can't be read: {error}"
         raise RecordError(msg) from error
     return record
