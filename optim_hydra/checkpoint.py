@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from optim_hydra.declared import path_of
-from optim_hydra.errors import Problem, WrongObjectError
+from optim_hydra.errors import Problem
 from optim_hydra.saved_schedules import schedule_entries
 from optim_hydra.saved_state import StateError
 from optim_hydra.saved_values import plain_enum, warn_of_objects
@@ -19,6 +19,7 @@ from optim_hydra.state_identity import IDENTITY, Writer
 from optim_hydra.state_placement import copy_of
 from optim_hydra.state_slots import slots_of
 from optim_hydra.state_templates import Templates, state_templates
+from optim_hydra.unwrapping import unwrapped
 
 __all__ = ["flat_state", "optimizer_state_dict"]
 
@@ -59,11 +60,7 @@ def optimizer_state_dict(
         0.001
 
     """
-    given: object = optimizer
-    if not isinstance(given, Optimizer):
-        msg = f"the argument is of type {type(given).__name__}, not an optimizer"
-        raise WrongObjectError(msg)
-    return flat_state(optimizer, templates=templates, copies=templates)
+    return flat_state(unwrapped(optimizer), templates=templates, copies=templates)
 
 
 def flat_state(

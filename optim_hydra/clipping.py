@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.hooks import RemovableHandle
 
-from optim_hydra.errors import ConfigError, Problem, WrongObjectError
+from optim_hydra.errors import ConfigError, Problem
+from optim_hydra.unwrapping import unwrapped
 
 __all__ = ["clip_before_step", "grad_norm"]
 
@@ -61,11 +62,7 @@ def grad_norm(optimizer: Optimizer) -> float | None:
         5.0
 
     """
-    given: object = optimizer
-    if not isinstance(given, Optimizer):
-        msg = f"the argument is of type {type(given).__name__}, not an optimizer"
-        raise WrongObjectError(msg)
-    clipping = _clipping_of(optimizer)
+    clipping = _clipping_of(unwrapped(optimizer))
     return None if clipping is None or clipping.norm is None else float(clipping.norm)
 
 

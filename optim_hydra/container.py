@@ -21,6 +21,7 @@ from optim_hydra.hooked_state import hooked_load, hooked_state_dict
 from optim_hydra.hooked_step import hooked
 from optim_hydra.inner_optimizers import InnerOptimizers
 from optim_hydra.model_parts import build_parts
+from optim_hydra.unwrapping import is_wrapper
 from optim_hydra.watch import look_before
 
 __all__ = ["OptimizersContainer"]
@@ -94,7 +95,8 @@ class OptimizersContainer(InnerOptimizers[T]):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Let the hooks fire once where a subclass's `step` calls this one's."""
         super().__init_subclass__(**kwargs)
-        if not hasattr(cls.step, "hooked"):
+        # A trainer's wrapper passes the step on to a container, whose hooks fire then.
+        if not is_wrapper(cls) and not hasattr(cls.step, "hooked"):
             cls.step = hooked(cls.step)  # type: ignore[method-assign]
 
     @hooked

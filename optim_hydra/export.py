@@ -11,6 +11,7 @@ from optim_hydra.checkpoint import optimizer_state_dict
 from optim_hydra.errors import Problem, WrongObjectError, nearest
 from optim_hydra.saved_state import StateError
 from optim_hydra.state_slots import leaves, slots_of
+from optim_hydra.unwrapping import unwrapped
 
 __all__ = ["export_optimizer_state_dict"]
 
@@ -51,6 +52,7 @@ def export_optimizer_state_dict(optimizer: Optimizer, form: Form) -> dict[str, A
         near = nearest(str(form), get_args(Form))
         msg = f"form={form!r} is none of {', '.join(get_args(Form))}{near}"
         raise WrongObjectError(msg)
+    optimizer = unwrapped(optimizer)
     flat = optimizer_state_dict(optimizer)
     if form == "flattened":
         kinds = ("state.", "param_groups.")

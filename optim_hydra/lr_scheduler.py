@@ -10,12 +10,7 @@ from torch.optim import Optimizer
 
 from optim_hydra.bound_schedule import Schedule
 from optim_hydra.checking import read_config
-from optim_hydra.errors import (
-    OptimHydraWarning,
-    Problems,
-    WrongObjectError,
-    join_key,
-)
+from optim_hydra.errors import OptimHydraWarning, Problems, join_key
 from optim_hydra.group_records import has_records, records_of
 from optim_hydra.journal import JOURNAL
 from optim_hydra.node import Node, read_node
@@ -23,6 +18,7 @@ from optim_hydra.schedule import steps_of
 from optim_hydra.schedule_plan import plan_schedules, unread_fields
 from optim_hydra.scheduled_lr import ScheduledLR
 from optim_hydra.schema import OptimConfig
+from optim_hydra.unwrapping import unwrapped
 from optim_hydra.value_checks import Count, Refused
 
 __all__ = [
@@ -70,14 +66,9 @@ def build_lr_scheduler(
         [0.0]
 
     """
-    given: object = optimizer
-    if not isinstance(given, Optimizer):
-        msg = (
-            f"the first argument is of type {type(given).__name__}, not an optimizer:"
-            " build_lr_scheduler(optimizer, config)"
-        )
-        raise WrongObjectError(msg)
-    return schedule_node(optimizer, read_node(config), total_training_steps)
+    hint = "build_lr_scheduler(optimizer, config)"
+    bare = unwrapped(optimizer, "the first argument", hint)
+    return schedule_node(bare, read_node(config), total_training_steps)
 
 
 def schedule_node(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from torch.optim import Optimizer
 
-from optim_hydra.errors import WrongObjectError
 from optim_hydra.group_records import records_of
 from optim_hydra.state_slots import leaves
+from optim_hydra.unwrapping import unwrapped
 from optim_hydra.watch import frozen_names
 
 if TYPE_CHECKING:
@@ -82,14 +82,11 @@ def assignment_report(optimizer: Optimizer) -> AssignmentReport:
           group 1 (no_decay): AdamW, lr 0.001, weight_decay 0, 2 numbers in ...: bias
 
     """
-    given: object = optimizer
-    if not isinstance(given, Optimizer):
-        msg = f"the argument is of type {type(given).__name__}, not an optimizer"
-        raise WrongObjectError(msg)
+    bare = unwrapped(optimizer)
     rows = []
     held = [
         (prefix, leaf, group, record)
-        for prefix, leaf, _ in leaves(optimizer)
+        for prefix, leaf, _ in leaves(bare)
         for group, record in zip(leaf.param_groups, records_of(leaf), strict=True)
     ]
     for index, (prefix, leaf, group, record) in enumerate(held):
@@ -108,7 +105,7 @@ def assignment_report(optimizer: Optimizer) -> AssignmentReport:
                 "names": [prefix + name for name in group.get("param_names", ())],
             }
         )
-    return AssignmentReport(rows, sorted(frozen_names(optimizer)))
+    return AssignmentReport(rows, sorted(frozen_names(bare)))
 
 
 def _line(row: dict[str, Any]) -> str:

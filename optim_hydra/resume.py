@@ -33,6 +33,7 @@ from optim_hydra.state_placement import placed
 from optim_hydra.state_slots import Slot, leaves, place_of, slots_of
 from optim_hydra.trial_step import note_what_fails
 from optim_hydra.unmatched import listed
+from optim_hydra.unwrapping import unwrapped
 
 __all__ = ["ResumeReport", "load_optimizer_state_dict"]
 
@@ -114,9 +115,11 @@ def load_optimizer_state_dict(
           weight_decay: saved 0.01, now 0.0 (bias)
 
     """
-    _check_words(optimizer, on_resume, missing)
-    with _policy(optimizer, on_resume):
-        report = _load(optimizer, saved, allow_missing=missing == "fresh")
+    _check_words(on_resume, missing)
+    hint = "give the optimizer, then what was saved"
+    bare = unwrapped(optimizer, "the first argument", hint)
+    with _policy(bare, on_resume):
+        report = _load(bare, saved, allow_missing=missing == "fresh")
     differs = report.differences or report.fresh or report.dropped
     log.log(logging.WARNING if differs else logging.INFO, "%s", report)
     return report
@@ -200,11 +203,7 @@ def _raise_if(problems: Sequence[str], optimizer: Optimizer) -> None:
         raise StateError([Problem(what, at, StateError) for what in problems])
 
 
-def _check_words(optimizer: object, on_resume: object, missing: object) -> None:
-    if not isinstance(optimizer, Optimizer):
-        msg = f"the first argument is of type {type(optimizer).__name__}: give the"
-        msg += " optimizer, then what was saved"
-        raise WrongObjectError(msg)
+def _check_words(on_resume: object, missing: object) -> None:
     if on_resume not in (None, "config", "checkpoint", "strict"):
         msg = f"on_resume={on_resume!r} is not one of config, checkpoint, strict"
         raise WrongObjectError(msg)

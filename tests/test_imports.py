@@ -21,7 +21,7 @@ LAYERS = [
         "name_index",
         "collection",
     },
-    {"declared", "renamed_keys", "list_checks", "sweep.plain_results"},
+    {"declared", "renamed_keys", "list_checks", "sweep.plain_results", "unwrapping"},
     {"schema_groups"},
     {"tree", "schema_layers", "signature", "missing", "schedule", "sweep.metrics"},
     {"decay_meaning", "sweep.records", "sweep.curves"},

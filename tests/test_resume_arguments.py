@@ -71,7 +71,8 @@ def test_swapped_arguments_are_said_so(module: nn.Module) -> None:
     with pytest.raises(WrongObjectError) as caught:
         load_optimizer_state_dict(saved, optimizer)  # type: ignore[arg-type]
     assert str(caught.value) == (
-        "the first argument is of type dict: give the optimizer, then what was saved"
+        "the first argument is of type dict, not an optimizer: give the optimizer,"
+        " then what was saved"
     )
     with pytest.raises(WrongObjectError) as caught:
         optimizer_state_dict(module)  # type: ignore[arg-type]
