@@ -1,6 +1,7 @@
 """Train a model of transformers with its Trainer and the optimizer of a node.
 
 python examples/interop/transformers_trainer.py optim.lr_scheduler_type=wsd
+python examples/interop/transformers_trainer.py resume=true max_steps=80
 """
 
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ class Config:
     resume: bool = False
     optim: OptimConfig = field(
         default_factory=lambda: OptimConfig(
-            lr=3e-3,
+            lr=1e-2,
             lr_scheduler_type="cosine",
             no_decay=["bias", "norm"],
             clip_grad=1.0,
@@ -72,7 +73,7 @@ class Counting(Dataset[dict[str, torch.Tensor]]):
 
 @optim_hydra.main(config_name="transformers_trainer")
 def main(cfg: DictConfig) -> float:
-    """Train a tiny model that nobody has to download, and return the mean loss."""
+    """Train a tiny model that nobody has to download, and return its loss."""
     torch.manual_seed(0)
     model = GPT2LMHeadModel(
         GPT2Config(vocab_size=32, n_positions=16, n_embd=32, n_layer=2, n_head=2)
@@ -87,9 +88,10 @@ def main(cfg: DictConfig) -> float:
         report_to="none",
     )
     trainer = NodeTrainer(model, arguments, train_dataset=Counting(), node=cfg.optim)
-    result = trainer.train(resume_from_checkpoint=cfg.resume or None)
-    print(f"loss {result.training_loss:.3f}")
-    return result.training_loss
+    trainer.train(resume_from_checkpoint=cfg.resume or None)
+    loss = float(trainer.evaluate(Counting())["eval_loss"])
+    print(f"loss {loss:.3f} after {trainer.state.global_step} updates")
+    return loss
 
 
 ConfigStore.instance().store("transformers_trainer", Config)
