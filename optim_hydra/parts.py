@@ -105,7 +105,7 @@ def build_optimizers(
 
 def _nodes(names: Iterable[str], config: Any, problems: Problems) -> dict[str, Node]:
     """Find the node of each module: `config.actor.optim`, or `config.actor` itself."""
-    if dataclasses.is_dataclass(config) and not isinstance(config, type):
+    if _is_instance(config):
         config = OmegaConf.structured(config)
     if not _is_tree(config):
         msg = (
@@ -140,8 +140,13 @@ def _read(name: str, module: nn.Module) -> Parameters:
         raise WrongObjectError(msg) from error
 
 
+def _is_instance(value: Any) -> bool:
+    """Whether it is an instance of a dataclass; verl's are mappings too."""
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+
+
 def _is_tree(value: Any) -> bool:
-    return isinstance(value, (Mapping, DictConfig))
+    return isinstance(value, (Mapping, DictConfig)) and not _is_instance(value)
 
 
 def _check_shared(read: Mapping[str, Parameters], problems: Problems) -> None:
