@@ -67,7 +67,7 @@ class _Watch:
         self.locals.append(local)
         self.objects.append(thing)
 
-    def look(self, name: str = "") -> None:
+    def look(self, optimizer: Optimizer, name: str = "") -> None:
         """Compare what the module has with what the optimizer holds.
 
         Raises:
@@ -77,11 +77,16 @@ class _Watch:
         # All in C: a step must not pay for Python work per parameter.
         found = map(dict.get, self.tables, self.locals)
         if not all(map(operator.is_, found, self.objects)):
-            self._tell_apart(name)
+            self._tell_apart(optimizer, name)
 
-    def _tell_apart(self, name: str) -> None:
+    def _tell_apart(self, optimizer: Optimizer, name: str) -> None:
         entries = survey(self.roots)
         found = {alias.name: e.parameter for e in entries for alias in e.aliases}
+        now = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        for local, held in self.held.items():
+            # accelerate puts its shards into the optimizer as into the module.
+            if id(found.get(local)) in now and id(held) not in now:
+                self.held[local] = found[local]
         present = {id(parameter) for parameter in found.values()}
         ours = {*map(id, self.held.values()), id(None)}
         gone = [
@@ -165,11 +170,11 @@ def check_parameters_held(optimizer: Optimizer) -> None:
     """
     seen = vars(optimizer).get(_ATTRIBUTE)
     if seen is not None:
-        seen.look()
+        seen.look(optimizer)
     for name, inner in getattr(optimizer, "_named", {}).items():
         own = vars(inner).get(_ATTRIBUTE)
         if own is not None:
-            own.look(name)
+            own.look(inner, name)
 
 
 def look_before(optimizers: Mapping[str, Optimizer]) -> None:
@@ -182,7 +187,7 @@ def look_before(optimizers: Mapping[str, Optimizer]) -> None:
     found = {name: vars(inner).get(_ATTRIBUTE) for name, inner in optimizers.items()}
     seen = {name: each for name, each in found.items() if each is not None}
     for name, each in seen.items():
-        each.look(name)
+        each.look(optimizers[name], name)
     for each in seen.values():
         each.is_checked = True
 
@@ -191,6 +196,6 @@ def _before_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     del args, kwargs
     seen = vars(optimizer).get(_ATTRIBUTE)
     if seen is not None and not seen.is_checked:
-        seen.look()
+        seen.look(optimizer)
     if seen is not None:
         seen.is_checked = False

@@ -13,7 +13,9 @@ from accelerate import Accelerator
 from accelerate.optimizer import AcceleratedOptimizer
 from accelerate.scheduler import AcceleratedScheduler
 from accelerate.state import AcceleratorState, GradientState
+from accelerate.utils.fsdp_utils import fsdp2_switch_optimizer_parameters
 from torch import Tensor, nn
+from torch.distributed.fsdp import fully_shard
 from torch.utils.data import DataLoader
 
 from accelerate_loop import data
@@ -163,3 +165,33 @@ def test_what_accelerate_wraps_is_seen_through(rules: dict[str, Any]) -> None:
     assert saved.keys() == optimizer_state_dict(bare).keys()
     assert not load_optimizer_state_dict(wrapper, saved).differences
     assert build_lr_scheduler(wrapper, {}).optimizer is bare
+
+
+def shard_as_accelerate_does(model: nn.Module, optimizer: Any) -> None:
+    """Do what `prepare` does with FSDP2, for which it wants an accelerator."""
+    names = {p.data_ptr(): name for name, p in model.named_parameters()}
+    for group in optimizer.param_groups:
+        for index, parameter in enumerate(group["params"]):
+            group["params"][index] = torch.empty(1)
+            group["params"][index].data_ptr = parameter.data_ptr()
+    fully_shard(model)
+    new = dict(model.named_parameters())
+    mapping = {pointer: new[name] for pointer, name in names.items()}
+    fsdp2_switch_optimizer_parameters(optimizer, mapping)
+
+
+@pytest.mark.parametrize("rules", [{}, MUON], ids=["one class", "container"])
+def test_shards_in_place_of_parameters_are_trained(
+    rules: dict[str, Any], one_process
+) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
+    optimizer = build_optimizer(model, {"lr": 0.1, "clip_grad": 0.5, **rules})
+    shard_as_accelerate_does(model, optimizer)
+    before = [p.full_tensor().clone() for p in model.parameters()]
+    model(torch.ones(2, 4)).square().sum().backward()
+    optimizer.step()
+    after = [p.full_tensor() for p in model.parameters()]
+    assert not any(map(torch.equal, before, after))
+    momentum = "momentum_buffer" if rules else "exp_avg"
+    assert f"state.0.weight.{momentum}" in optimizer_state_dict(optimizer)
