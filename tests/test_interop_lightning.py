@@ -19,6 +19,7 @@ from optim_hydra import (
     OptimizersContainer,
     assignment_report,
     build_lr_scheduler,
+    build_optimizer,
     grad_norm,
     optimizer_state_dict,
 )
@@ -165,3 +166,21 @@ def test_what_lightning_wraps_is_seen_through(rules: list[Any]) -> None:
     saved, expected = map(optimizer_state_dict, (wrapper, bare))
     assert saved.keys() == expected.keys()
     assert build_lr_scheduler(wrapper, {}).optimizer is bare
+
+
+def test_what_fabric_wraps_is_seen_through() -> None:
+    fabric = lightning.Fabric(accelerator="cpu", devices=1)
+    model = torch.nn.Linear(4, 2)
+    node = {**LINEAR, "total_training_steps": 4, "clip_grad": 0.5}
+    bare = build_optimizer(model, node)
+    wrapped, optimizer = fabric.setup(model, bare)
+    scheduler = build_lr_scheduler(optimizer, node)
+    for _ in range(2):
+        fabric.backward(wrapped(torch.ones(2, 4)).square().sum())
+        optimizer.step()
+        scheduler.step()
+        optimizer.zero_grad()
+    assert optimizer is not bare
+    assert bare.param_groups[0]["lr"] == pytest.approx(0.05)
+    assert grad_norm(optimizer) == grad_norm(bare) > 0
+    assert assignment_report(optimizer) == assignment_report(bare)
