@@ -136,6 +136,21 @@ def test_the_gradients_of_its_closure_are_clipped() -> None:
     assert grad_norm(trainer.optimizers[0]) > 0.1
 
 
+class WithClosure(Regression):
+    """Takes a class that calls the closure again and again."""
+
+    def configure_optimizers(self) -> Any:
+        if self.optim is None:
+            return torch.optim.LBFGS(self.parameters(), lr=0.5)
+        return build_optimizer(self, self.optim, provides="closure")
+
+
+def test_its_closure_is_one_for_classes_that_call_it_again() -> None:
+    ours, _ = fit({"optimizer": "LBFGS", "lr": 0.5}, max_steps=2, made=WithClosure)
+    plain, _ = fit(None, max_steps=2, made=WithClosure)
+    assert all(map(torch.equal, weights(ours), weights(plain)))
+
+
 class ByHand(Recording):
     """Steps by itself, with what Lightning gives it for an optimizer."""
 
