@@ -21,7 +21,7 @@ from optim_hydra import (
     grad_norm,
 )
 from optim_hydra.rename_notices import RenamedKeyWarning
-from verl_configs import FSDPOptimizerConfig, yaml_node
+from verl_fsdp_config import FSDPOptimizerConfig, yaml_node
 
 PROGRAM = Path(__file__).parents[1] / "examples/interop/verl_update.py"
 needs_verl = pytest.mark.skipif(
