@@ -31,6 +31,7 @@ __all__ = [
 
 FIELDS = ("lr", "weight_decay", "betas", "eps")
 EXTRA = "override_optimizer_config"
+_FLAGS = ("foreach", "fused")
 _DEFAULTS = {f.name: f.default for f in dataclasses.fields(OptimConfig)}
 
 
@@ -78,7 +79,7 @@ def given_by_config(optim: OptimConfig, problems: Problems) -> list[Given]:
     for name, value in extra.items():
         if value == "???":
             continue  # noted where the node was read
-        if name in switches:
+        if name in (_FLAGS if optim.implementation == "fastest" else switches):
             what = f"{name} is set here and by implementation: keep one of them"
             problems.add(what, f"{EXTRA}.{name}")
         given.append(Given(name, value, f"{EXTRA}.{name}"))
@@ -219,7 +220,7 @@ def _not_taken(cls: type, signature: Signature, item: Given) -> str:
 
 def _switches(implementation: str | None) -> dict[str, bool]:
     """Translate `implementation` into torch's two flags."""
-    if implementation is None:
+    if implementation in (None, "fastest"):  # which is chosen for the parameters
         return {}
     if implementation == "for-loop":
         return {"foreach": False, "fused": False}

@@ -15,6 +15,7 @@ from optim_hydra.construct import construct
 from optim_hydra.errors import Problems
 from optim_hydra.group_records import record_groups
 from optim_hydra.groups import ClassGroups, make_groups, mesh_of
+from optim_hydra.implementation import with_fastest
 from optim_hydra.needs import need_of
 from optim_hydra.parameter_checks import (
     check_classes,
@@ -114,6 +115,7 @@ def assemble(
         check_matrices(plan.node.cls, list(parameters.named()), problems)
     check_given_groups(parameters, plan.node.cls, problems)
     check_trainable(parameters, len(to_freeze), problems)
+    plan = with_fastest(plan, groups, parameters)
     assembly = Assembly(parameters, plan, groups, to_freeze)
     _check_wrappers(assembly, problems)
     if any(need_of(cls).takes_model for cls in assembly.classes):

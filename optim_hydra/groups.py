@@ -47,6 +47,8 @@ class ClassGroups:
     cls: type[Optimizer]
     variants: list[Variant] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
+    switches: dict[str, bool] = field(default_factory=dict)
+    """Flags of `implementation: fastest`."""
 
     def named(self) -> list[tuple[str, Tensor]]:
         """Return the named parameters of all groups."""
@@ -58,7 +60,8 @@ class ClassGroups:
         first, *others = self.variants
         kwargs = first.arguments.kwargs
         shared = set(kwargs).intersection(*(v.arguments.kwargs for v in others))
-        return {name: kwargs[name] for name in kwargs if name in shared}
+        own = {name: kwargs[name] for name in kwargs if name in shared}
+        return {**own, **self.switches}
 
 
 @dataclass(frozen=True)

@@ -76,10 +76,10 @@ class OptimConfig:
     clip_grad: float | None = None
     """Largest gradient norm over all parameters, > 0, applied before each step."""
     implementation: str | None = None
-    """foreach, fused or for-loop; null leaves it to the class."""
+    """fastest, foreach, fused or for-loop; null leaves it to the class."""
 
     lr_scheduler_type: str = "constant"
-    """A registered schedule: constant, linear, cosine, wsd or your own."""
+    """A registered schedule, such as constant, linear, cosine, wsd or your own."""
     lr_warmup_steps: int | None = -1
     """Steps; -1 or null takes the ratio; 0 is no warmup, even if a ratio is set."""
     lr_warmup_steps_ratio: float = 0.0
@@ -155,7 +155,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "betas": Reals(Real(high=1.0, open_high=True)),
     "eps": Real(null=True),
     "clip_grad": Real(open_low=True, null=True, low_hint="null switches clipping off"),
-    "implementation": Choice(("foreach", "fused", "for-loop"), null=True),
+    "implementation": Choice(("fastest", "foreach", "fused", "for-loop"), null=True),
     "lr_scheduler_type": Text(),
     "lr_warmup_steps": Count(low=0, null=True, also=(-1,)),
     "lr_warmup_steps_ratio": Real(high=1.0, hint=_STEPS_HINT),

@@ -10,7 +10,12 @@ import pytest
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
-SCRIPTS = ["build_groups.py", "container_step.py", "optimizer_state.py"]
+SCRIPTS = [
+    "build_groups.py",
+    "container_step.py",
+    "implementations.py",
+    "optimizer_state.py",
+]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

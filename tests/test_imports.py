@@ -53,6 +53,7 @@ LAYERS = [
     {"export", "hooked_state"},
     {"placing"},
     {"groups"},
+    {"implementation"},
     {"group_records", "parameter_checks", "calls"},
     {"construct"},
     {"assembly", "lr_scheduler"},

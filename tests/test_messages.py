@@ -145,7 +145,10 @@ ROWS = [
         "implementation is unknown",
         {"implementation": "fsued"},
         ConfigError,
-        ("'fsued' is not one of foreach, fused, for-loop @ actor.optim.implementation"),
+        (
+            "'fsued' is not one of fastest, foreach, fused, for-loop"
+            " @ actor.optim.implementation"
+        ),
     ),
     Row(
         "strict is text",

@@ -1,0 +1,84 @@
+"""Choose the fastest implementation that a class has for its parameters.
+
+The rules are of measurements (benchmarks/implementations.py), not made anew in each
+run, so that a run can be repeated bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from optim_hydra.groups import ClassGroups
+from optim_hydra.parameters import Parameters
+from optim_hydra.planning import Plan
+from optim_hydra.signature import signature_of
+
+__all__ = ["fastest", "with_fastest"]
+
+# Up to here the calls for one tensor cost more than its numbers do, on a CPU.
+_SMALL = 4096
+
+
+def with_fastest(
+    plan: Plan, groups: Sequence[ClassGroups], parameters: Parameters
+) -> Plan:
+    """Add the flags of `implementation: fastest` to a plan, or to its groups."""
+    if plan.optim.implementation != "fastest":
+        return plan
+    may_be_sparse = parameters.has_sparse(())
+    for own in groups:
+        tensors = [] if may_be_sparse else [tensor for _, tensor in own.named()]
+        own.switches = fastest(own.cls, tensors, own.arguments())
+    if groups:
+        return plan
+    tensors = [] if may_be_sparse else [tensor for _, tensor in parameters.named()]
+    arguments = plan.node.arguments
+    switches = fastest(plan.node.cls, tensors, arguments.kwargs)
+    arguments = replace(arguments, kwargs={**arguments.kwargs, **switches})
+    return replace(plan, node=replace(plan.node, arguments=arguments))
+
+
+def fastest(
+    cls: type[Optimizer], tensors: Sequence[Tensor], arguments: dict[str, Any]
+) -> dict[str, bool]:
+    """Return the flag to set, nothing where the class's own choice is the fastest.
+
+    Args:
+        cls: The optimizer class; one without the flags has one implementation.
+        tensors: Its parameters; none where their gradients may be sparse.
+        arguments: Its keyword arguments.
+
+    Example:
+        >>> import torch
+        >>> fastest(torch.optim.AdamW, [torch.ones(3)], {})
+        {'fused': True}
+        >>> fastest(torch.optim.RMSprop, [torch.ones(3)], {})
+        {'foreach': True}
+        >>> fastest(torch.optim.RMSprop, [torch.ones(300, 300)], {})
+        {}
+
+    """
+    taken = {"foreach", "fused"} & set(signature_of(cls).arguments)
+    devices = {tensor.device.type for tensor in tensors}
+    if len(devices) != 1 or arguments.get("differentiable"):
+        return {}
+    is_torch = any(
+        base.__module__.startswith("torch.optim.") for base in _own_bases(cls)
+    )
+    is_real = all(tensor.is_floating_point() for tensor in tensors)
+    if "fused" in taken and is_torch and is_real and devices <= {"cpu", "cuda"}:
+        return {"fused": True}
+    # Elsewhere torch takes foreach by itself where it is the faster one.
+    is_small = sum(tensor.numel() for tensor in tensors) <= _SMALL * len(tensors)
+    if "foreach" in taken and devices == {"cpu"} and is_small:
+        return {"foreach": True}
+    return {}
+
+
+def _own_bases(cls: type) -> list[type]:
+    return [base for base in cls.__mro__ if base is not Optimizer]
