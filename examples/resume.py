@@ -9,6 +9,7 @@ each parameter gets its own moments back, by its name, and the settings are thos
 second run. What differs is logged.
 """
 
+import math
 import os
 import signal
 from pathlib import Path
@@ -23,8 +24,13 @@ def main(cfg: DictConfig) -> float:
     """Train from the last checkpoint on, and return the last loss."""
     # They import torch, which `--cfg job` and `--help` need not wait for.
     import torch  # noqa: PLC0415
+    from checkpoints import latest, step_of  # noqa: PLC0415
     from torch import distributed  # noqa: PLC0415
 
+    path = latest(Path(cfg.checkpoints))
+    if path is not None and step_of(path) >= cfg.num_steps:
+        print(f"done before: remove {cfg.checkpoints} to begin anew")
+        return math.nan
     torch.set_num_threads(1)
     if "WORLD_SIZE" in os.environ:
         distributed.init_process_group("gloo")

@@ -8,7 +8,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from optim_hydra.checking import read_config
+from optim_hydra.checking import EXTRA, read_config
 from optim_hydra.errors import OptimHydraWarning, Problems, nearest
 from optim_hydra.journal import JOURNAL
 from optim_hydra.node import Node, read_node
@@ -92,6 +92,8 @@ def _has_schedule(node: Node) -> bool:
 
 
 def _warn_of_orphan(mapping: Any, at: str) -> None:
+    if EXTRA in at.split("."):
+        return  # an argument, such as the class that Lookahead wraps
     near = nearest(at.rpartition(".")[2], [NODE_NAME])
     if near and mapping and {str(key) for key in mapping} <= CHECKS.keys():
         warnings.warn(f"nobody reads {at}{near}", OptimHydraWarning, stacklevel=4)

@@ -24,7 +24,7 @@ def test_a_smoke_run_compares_every_pair(script: str, tmp_path, run_python) -> N
     assert result.returncode == 0, result.stderr
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["is_quick"] is True
-    assert len(report["results"]) > 4
+    assert len(report["results"]) >= 2
     for row in report["results"]:
         assert row["rounds"] == 2
         assert min(row["ours_ms"], row["other_ms"], row["ratio"]) > 0

@@ -31,3 +31,8 @@ def test_a_killed_run_goes_on_elsewhere_with_other_settings(
     assert decay.startswith("  weight_decay: saved 0.01, now 0.0 (blocks.0.attention")
     assert lines[-1].startswith("loss ")
     assert lines[-1].endswith(" at step 12")
+
+    again = run_python(str(PROGRAM), *SHORT)
+    assert again.stdout.splitlines() == [
+        "done before: remove checkpoints to begin anew"
+    ]

@@ -103,7 +103,10 @@ def check_config(
             nodes.append(checked)
             problems += own.found
         others = {at: read_foreign(items, at) for at, items in found.others.items()}
-    return Checked(nodes, others, world_size, problems, _told(caught))
+    told = _told(caught)
+    if steps and not nodes:
+        told.append("--steps is for nodes of this library, and the config has none")
+    return Checked(nodes, others, world_size, problems, told)
 
 
 def check_node(

@@ -20,6 +20,9 @@ from optim_hydra.tree import NODE_NAME, is_optimizer_node, mappings, raw_items
 __all__ = ["Found", "compose_file", "find_nodes"]
 
 
+_SUFFIXES = (".yaml", ".yml")
+
+
 @dataclass(frozen=True)
 class Found:
     """The optimizer nodes of a config, by their full keys."""
@@ -42,7 +45,10 @@ def compose_file(config: Path, overrides: Sequence[str]) -> DictConfig:
         WrongObjectError: There is no such file.
 
     """
-    file = config if config.suffix in (".yaml", ".yml") else Path(f"{config}.yaml")
+    if config.suffix and config.is_file() and config.suffix not in _SUFFIXES:
+        msg = f"{config} is no YAML file: give the app's primary config"
+        raise WrongObjectError(msg)
+    file = config if config.suffix in _SUFFIXES else Path(f"{config}.yaml")
     if not file.is_file():
         folder = config if config.is_dir() else file.parent
         there = [str(path) for path in sorted(folder.glob("*.yaml"))]
@@ -51,14 +57,28 @@ def compose_file(config: Path, overrides: Sequence[str]) -> DictConfig:
             near = f": give one of {', '.join(there)}"
         msg = f"there is no config {file}{near}"
         raise WrongObjectError(msg)
+    if file.resolve().parent.name == NODE_NAME:
+        choice = f"{NODE_NAME}={file.stem}"
+        msg = f"{file} is a choice of the group {NODE_NAME}: give the primary config"
+        msg += f" of an app and the override {choice}, or {NODE_NAME}@MODULE.{choice}"
+        raise WrongObjectError(msg)
     try:
         with hydra.initialize_config_dir(str(file.parent.resolve()), version_base=None):
             return compose(file.stem, list(overrides))
     except ConfigError:
         raise
     except (HydraException, OmegaConfBaseException) as error:
-        what = f"{file} can't be composed: {error}"
+        what = f"{file} can't be composed: {error}{_causes(error)}"
         raise ConfigError([Problem(what, "", ConfigError)]) from error
+
+
+def _causes(error: BaseException) -> str:
+    """Say what an error was raised from, which names the key."""
+    cause = error.__cause__
+    if cause is None or str(cause) in str(error):
+        return ""
+    lines = map(str.strip, str(cause).splitlines())
+    return f": {', '.join(line for line in lines if line)}"
 
 
 def find_nodes(config: DictConfig) -> Found:

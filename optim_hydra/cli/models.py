@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ __all__ = ["make_model", "models_by_node"]
 _FORM = "--model [NODE=]package.module.Name[:arguments], such as torch.nn.Linear:4,2"
 
 
-def models_by_node(texts: Iterable[str], nodes: Iterable[str]) -> dict[str, str]:
+def models_by_node(texts: Sequence[str], nodes: Iterable[str]) -> dict[str, str]:
     """Return the text of each node's model; one without a node is for all the others.
 
     Raises:
@@ -27,6 +27,9 @@ def models_by_node(texts: Iterable[str], nodes: Iterable[str]) -> dict[str, str]
 
     """
     keys = list(nodes)
+    if texts and not keys:
+        msg = "--model is for nodes of this library, and the config has none"
+        raise WrongObjectError(msg)
     own: dict[str, str] = {}
     for text in texts:
         head = text.partition(":")[0]

@@ -29,10 +29,9 @@ Steps = Annotated[
     int | None,
     typer.Option(min=1, help="Optimizer steps in all, if the trainer gives them."),
 ]
-_OVERRIDES = {"ignore_unknown_options": True}
 
 
-@commands.command(context_settings=_OVERRIDES)
+@commands.command()
 def check(  # noqa: PLR0913, PLR0917 - one for each option
     config: Config,
     overrides: Overrides = None,
@@ -45,8 +44,9 @@ def check(  # noqa: PLR0913, PLR0917 - one for each option
 ) -> None:
     """Check the optimizer nodes of an app's config; all problems at once.
 
-    With --model it also says which parameters are in which group, and what memory the
-    optimizer's state takes. Nothing is trained and no accelerator is needed.
+    With --model it also says which parameters are in which group, and what
+    memory the optimizer's state takes. Nothing is trained, and no accelerator is
+    needed.
     """
     from rich.console import Console  # noqa: PLC0415
 
@@ -75,8 +75,8 @@ def list_(
 ) -> None:
     """List the optimizers that are installed here, by package.
 
-    With the bytes of state that one keeps for each parameter (float32), and what it
-    needs of the training loop.
+    With the bytes of state that one keeps for each parameter (float32), and what
+    it needs of the training loop.
     """
     from rich.console import Console  # noqa: PLC0415
 
@@ -100,7 +100,7 @@ def show(
     show_target(target, Console(), as_json=as_json)
 
 
-@commands.command(context_settings=_OVERRIDES)
+@commands.command()
 def plot(  # noqa: PLR0913, PLR0917 - one for each option
     config: Config,
     overrides: Overrides = None,

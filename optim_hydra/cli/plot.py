@@ -105,7 +105,7 @@ def drawn_of(checked: Checked) -> list[Drawn]:
             drawn.append(Drawn(node.key, curve, last))
     if not drawn:
         notes = [f"{node.key}: {note}" for node in checked.nodes for note in node.notes]
-        why = "; ".join(notes) or "no node of ours has a schedule"
+        why = "; ".join(notes) or "no node of this library has a schedule"
         msg = f"nothing to draw: {why}"
         raise WrongObjectError(msg)
     return drawn
