@@ -6,7 +6,8 @@ highest. What the jobs share is the sweep without the program's own start and wi
 the report at the end, which are around it: its CPU seconds in all processes, which
 other work on the machine disturbs less, and its time.
 
-python benchmarks/sweep_overhead.py [--quick] [--json PATH] [--rounds N] [LAUNCHER...]
+python benchmarks/sweep_overhead.py [--quick] [--json PATH] [--rounds N] [--jobs N]
+    [--steps N] [LAUNCHER...]
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ LAUNCHERS = {
         "+hydra.launcher.ray.init.object_store_memory=null",
         "+hydra.launcher.ray.remote.num_cpus=1",
     ],
+    # Against Hydra's own way of running jobs here.
+    "local": ["hydra/launcher=basic"],
     "optuna": ["hydra/sweeper=optuna", "hydra.sweeper.n_jobs=1"],
 }
 
@@ -149,9 +152,11 @@ if __name__ == "__main__":
     parser.add_argument("launchers", nargs="*", metavar="LAUNCHER", default=[])
     parser.add_argument("--quick", action="store_true", help="one short round")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=200, help="of each training")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write results here")
     options = parser.parse_args()
-    size = (1, 2, 5) if options.quick else (options.rounds, 4, 200)
+    size = (1, 2, 5) if options.quick else (options.rounds, options.jobs, options.steps)
     found = [
         result
         for name in options.launchers or LAUNCHERS

@@ -22,6 +22,7 @@ from optim_hydra.tree import BUILD_TARGET, TARGET_REFUSED, has_target
 __all__ = ["optim_full_key", "optim_target", "register"]
 
 NAMESPACE = "hydra_plugins"
+_LOCAL = {"_target_": "hydra_plugins.optim_hydra_plugins.LocalLauncher", "n_jobs": None}
 
 
 def optim_target(
@@ -65,6 +66,7 @@ def register() -> None:
     store = ConfigStore.instance()
     if "optim" not in store.repo or "base_optim.yaml" not in store.repo["optim"]:
         store.store(group="optim", name="base_optim", node=OptimConfig)
+        store.store(group="hydra/launcher", name="optim_local", node=dict(_LOCAL))
     for resolver in (optim_target, optim_full_key):
         OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
     _register_plugins()
@@ -83,6 +85,8 @@ def _register_plugins() -> None:
     if MigratingSearchPath not in plugins.discover(SearchPathPlugin):
         plugins.register(MigratingSource)
         plugins.register(MigratingSearchPath)
+        module = importlib.import_module(f"{NAMESPACE}.optim_hydra_plugins")
+        plugins.register(module.LocalLauncher)
 
 
 def _plugin_namespace() -> ModuleType:

@@ -35,7 +35,7 @@ LAYERS = [
     {"survey", "structure", "inner_state", "state_identity", "hooked_step"},
     {"written_keys"},
     {"state_slots", "saved_state"},
-    {"saved_values", "shared_state", "collection", "plain_load"},
+    {"saved_values", "shared_state", "collection", "plain_load", "local_launcher"},
     {"container_checks"},
     {"inner_optimizers"},
     {"parameters", "roles", "matching"},

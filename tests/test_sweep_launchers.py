@@ -84,7 +84,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("launcher", "num_processes"), [("joblib", 2), ("submitit", 4)]
+    ("launcher", "num_processes"), [("joblib", 2), ("submitit", 4), ("local", 4)]
 )
 def test_four_jobs_run_and_are_reported(
     launcher: str, num_processes: int, tmp_path: Path

@@ -35,7 +35,7 @@ class SweepWatch:
         self.folder, self.record = folder, record
         self.done: dict[Path, JobRecord] = {}
         self._started = time.time()
-        self._told = False
+        self._num_told = -1
         self._ended = threading.Event()
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._follow, daemon=True)
@@ -73,8 +73,8 @@ class SweepWatch:
         text += " jobs done"
         failed = self.num_failed
         text += f", {failed} failed" if failed else ""
-        if total and len(self.done) < total:
-            each = (time.time() - self._started) / max(len(self.done), 1)
+        if total and 0 < len(self.done) < total:
+            each = (time.time() - self._started) / len(self.done)
             text += f", about {_duration(each * (total - len(self.done)))} to go"
         return text
 
@@ -98,7 +98,8 @@ class SweepWatch:
         self._ended.set()
         self._thread.join(timeout=5)
         self._end_interrupted()
-        if self.look() or not self._told:
+        self.look()
+        if self._num_told != len(self.done):
             self._tell()
         sys.stdout.flush()
         command = [sys.executable, "-m", "optim_hydra.cli", "report", str(self.folder)]
@@ -111,7 +112,7 @@ class SweepWatch:
 
     def _tell(self) -> None:
         log.info("sweep: %s", self.line())
-        self._told = True
+        self._num_told = len(self.done)
 
     def _end_interrupted(self) -> None:
         """Record the end of a job of this process that an interrupt has stopped."""
