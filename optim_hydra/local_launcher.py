@@ -72,8 +72,8 @@ class ForkedJobs(Launcher):
         except Refused as refused:
             key = "hydra.launcher.n_jobs"
             raise ConfigError([Problem(str(refused), key, ConfigError)]) from refused
-        is_given = number is not None and number > 0
-        self.num_jobs = number if is_given else len(os.sched_getaffinity(0))
+        all_cores = len(os.sched_getaffinity(0))
+        self.num_jobs = all_cores if number in (None, -1) else int(number)
         self._running: set[Any] = set()
 
     def setup(
