@@ -1,7 +1,7 @@
 """Configure any PyTorch optimizer for any module from Hydra, and check it first.
 
 Importing this package registers the schema, the resolver and the config groups with
-Hydra. Names that need torch are imported when they are first used.
+Hydra. Names that need torch, or more than help does, are imported when first used.
 """
 
 from __future__ import annotations
@@ -23,9 +23,6 @@ from optim_hydra.schema import ActorCriticConfig as ActorCriticConfig
 from optim_hydra.schema import OptimConfig as OptimConfig
 from optim_hydra.schema_groups import ParamGroupConfig as ParamGroupConfig
 from optim_hydra.store import register as _register
-from optim_hydra.sweep.metrics import log_metrics as log_metrics
-from optim_hydra.sweep.plain_results import plain_result as plain_result
-from optim_hydra.validate import validate as validate
 from optim_hydra.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -43,6 +40,9 @@ if TYPE_CHECKING:
     from optim_hydra.resume import (
         load_optimizer_state_dict as load_optimizer_state_dict,
     )
+    from optim_hydra.sweep.metrics import log_metrics as log_metrics
+    from optim_hydra.sweep.plain_results import plain_result as plain_result
+    from optim_hydra.validation import validate as validate
 
 __all__ = [
     "ActorCriticConfig",
@@ -83,7 +83,10 @@ _LAZY = {
     "export_optimizer_state_dict": "export",
     "grad_norm": "clipping",
     "load_optimizer_state_dict": "resume",
+    "log_metrics": "sweep.metrics",
     "optimizer_state_dict": "checkpoint",
+    "plain_result": "sweep.plain_results",
+    "validate": "validation",
 }
 
 _register()

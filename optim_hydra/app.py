@@ -21,18 +21,12 @@ from optim_hydra.errors import MigrationError
 from optim_hydra.journal import JOURNAL
 from optim_hydra.override_text import migrate_overrides
 from optim_hydra.store import register
-from optim_hydra.sweep.jobs import (
-    done_before,
-    exit_if_failed,
-    exits_as_failures,
-    sent_back,
-)
-from optim_hydra.validate import check_mounts, unused_nodes, validate
 
 __all__ = ["compose", "main"]
 
 log = logging.getLogger(__name__)
 TaskFunction = Callable[[Any], Any]
+_PROGRESS = "optim_hydra.sweep.progress"
 
 
 def main(
@@ -74,7 +68,7 @@ def main(
                 result = run()
             finally:
                 sys.argv = typed
-            exit_if_failed()
+            _exit_if_failed()
             return result
 
         return decorated
@@ -104,6 +98,8 @@ def compose(
         'SGD'
 
     """
+    from optim_hydra.validation import check_mounts  # noqa: PLC0415 - help needs it not
+
     register()
     migrated = migrate_overrides(overrides or [])
     config = hydra.compose(
@@ -122,6 +118,18 @@ def _run_job(task: TaskFunction, config: DictConfig, declared: Declared) -> Any:
     A worker imports this function, while it gets the task itself as a copy: only
     here are the module's own objects at hand.
     """
+    # A program that only shows its help or config need not wait for these.
+    from optim_hydra.sweep.jobs import (  # noqa: PLC0415
+        done_before,
+        exits_as_failures,
+        sent_back,
+    )
+    from optim_hydra.validation import (  # noqa: PLC0415
+        check_mounts,
+        unused_nodes,
+        validate,
+    )
+
     DECLARED.adopt(declared)
     before = done_before()
     if before is not None:
@@ -136,6 +144,13 @@ def _run_job(task: TaskFunction, config: DictConfig, declared: Declared) -> Any:
     for sentence in unused_nodes(config, overrides):
         log.warning(sentence)
     return result
+
+
+def _exit_if_failed() -> None:
+    """End the program with 1 where a sweeper took failed jobs in its stride."""
+    progress = sys.modules.get("optim_hydra.sweep.progress")
+    if progress is not None and progress.count_failed():
+        sys.exit(1)
 
 
 def _typed() -> list[str]:

@@ -61,7 +61,7 @@ LAYERS = [
     {"container", "report"},
     {"prepared"},
     {"builder"},
-    {"parts", "factory", "source", "validate"},
+    {"parts", "factory", "source", "validation"},
     {"store"},
     {"sweep.results", "sweep.nodes", "sweep.planned_jobs", "sweep.folder_lock"},
     {"sweep.resumed", "sweep.progress", "sweep.resuming", "sweep.job_tables"},

@@ -31,7 +31,7 @@ from optim_hydra.node import Node
 from optim_hydra.planning import Plan, plan_node
 from optim_hydra.report import AssignmentReport, assignment_report
 from optim_hydra.state_memory import StateMemory, measure_state
-from optim_hydra.validate import validate
+from optim_hydra.validation import validate
 
 __all__ = ["Checked", "CheckedNode", "check_config", "check_node"]
 

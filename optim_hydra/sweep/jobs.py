@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,7 +15,7 @@ from optim_hydra.sweep.plain_results import ResultError, is_finite, plain_result
 from optim_hydra.sweep.records import JobRecord
 from optim_hydra.sweep.resumed import finished_before, report_options
 
-__all__ = ["done_before", "exit_if_failed", "exits_as_failures", "sent_back"]
+__all__ = ["done_before", "exits_as_failures", "sent_back"]
 
 log = logging.getLogger(__name__)
 
@@ -79,11 +78,3 @@ def exits_as_failures() -> Iterator[None]:
             raise
         msg = f"the job left the program, sys.exit({left.code!r})"
         raise ResultError(msg) from left
-
-
-def exit_if_failed() -> None:
-    """End the program with 1 where a sweeper took failed jobs in its stride."""
-    progress = sys.modules.get("optim_hydra.sweep.progress")
-    failed = progress.count_failed() if progress is not None else 0
-    if failed:
-        sys.exit(1)
