@@ -12,9 +12,10 @@ from typing import Any
 
 from optim_hydra.argument_values import fit_value
 from optim_hydra.errors import Problems, UnknownKeyError, join_key, nearest
+from optim_hydra.needs import ignored_by, need_of
 from optim_hydra.registry import builder_of
 from optim_hydra.schema import OptimConfig
-from optim_hydra.signature import Signature, signature_of
+from optim_hydra.signature import Argument, Signature, signature_of
 from optim_hydra.tree import TARGET_REFUSED, has_target
 from optim_hydra.value_checks import Refused, shown
 
@@ -137,7 +138,7 @@ def plan_arguments(
         strict: False drops unknown arguments with a sentence each.
 
     """
-    signature = signature_of(cls)
+    signature, ignored = _taken_by(cls), ignored_by(cls)
     kwargs: dict[str, Any] = {}
     keys: dict[str, str] = {}
     dropped: list[str] = []
@@ -151,6 +152,10 @@ def plan_arguments(
             # A node of ours has been checked for this; a plain Hydra node has not.
             if item.key == item.name:
                 problems.add(TARGET_REFUSED, item.key, UnknownKeyError)
+        elif item.name in ignored:
+            if not item.is_default and not _is_own_default(cls, item):
+                what = f"{cls.__name__} takes {item.name} and does nothing with it"
+                problems.add(f"{what}: leave it out", item.key, UnknownKeyError)
         elif item.name in signature.arguments:
             _fit(signature, item, kwargs, problems)
             keys[item.name] = item.key
@@ -166,6 +171,20 @@ def plan_arguments(
                 )
     _check_together(cls, signature, kwargs, keys, problems)
     return Planned(kwargs, keys, tuple(dropped))
+
+
+def _taken_by(cls: type) -> Signature:
+    """Return the signature with what a class takes in its groups alone."""
+    signature, further = signature_of(cls), need_of(cls).group_keys
+    if not further:
+        return signature
+    in_groups = {n: Argument(n, value, "") for n, value in further.items()}
+    arguments = {**in_groups, **signature.arguments}
+    return dataclasses.replace(signature, arguments=arguments)
+
+
+def _is_own_default(cls: type, item: Given) -> bool:
+    return _equal(item.value, signature_of(cls).arguments[item.name].default)
 
 
 def _fit(
@@ -199,7 +218,7 @@ def _check_together(
     for argument in signature.arguments.values():
         if builder_of(cls) is not None:
             break  # which gives what the config does not
-        if argument.is_required and argument.name not in keys:
+        if argument.is_required and argument.name not in (*keys, "params"):
             what = f"{cls.__name__} needs the argument {argument.name}: set it here"
             key = (
                 argument.name if argument.name in FIELDS else f"{EXTRA}.{argument.name}"

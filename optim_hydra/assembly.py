@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, distributed, nn
 from torch.optim import Optimizer
 
-from optim_hydra.arguments import Planned
+from optim_hydra.arguments import EXTRA, Planned
 from optim_hydra.calls import Caller
 from optim_hydra.clipping import SPARSE
 from optim_hydra.construct import construct
@@ -21,11 +21,13 @@ from optim_hydra.parameter_checks import (
     check_classes,
     check_given_groups,
     check_matrices,
+    check_places,
     check_trainable,
 )
 from optim_hydra.parameters import Parameters, Roots
 from optim_hydra.placing import place_parameters
 from optim_hydra.planning import Plan
+from optim_hydra.signature import signature_of
 from optim_hydra.structure import CLIP_FLATTENED, is_flattened
 
 __all__ = ["Assembly", "assemble"]
@@ -71,7 +73,7 @@ class Assembly:
         for wrapper in wrappers:
             if wrapper.takes_instance and wrapper.arguments is not None:
                 (inner,) = built
-                built = [caller.call(wrapper.cls, inner, wrapper.arguments)]
+                built = [caller.wrap(wrapper, wrapper.arguments, inner)]
         for optimizer, groups in zip(built, self.groups, strict=False):
             record_groups(optimizer, groups)
         return built
@@ -117,6 +119,7 @@ def assemble(
     check_trainable(parameters, len(to_freeze), problems)
     plan = with_fastest(plan, groups, parameters)
     assembly = Assembly(parameters, plan, groups, to_freeze)
+    _check_needs(assembly, problems)
     _check_wrappers(assembly, problems)
     if any(need_of(cls).takes_model for cls in assembly.classes):
         _check_model(assembly, problems)
@@ -126,7 +129,29 @@ def assemble(
             problems.add(CLIP_FLATTENED, "clip_grad")
         if parameters.has_sparse(to_freeze) or "sparse_gradients" in needs:
             problems.add(SPARSE, "clip_grad")
+        if "fused_backward" in needs:
+            what = "clip_grad acts before a step, and there is none with fused_backward"
+            problems.add(f"{what}: set clip_grad=null", "clip_grad")
     return assembly
+
+
+def _check_needs(assembly: Assembly, problems: Problems) -> None:
+    """Note what the classes lack: places, names, a flag in their groups."""
+    parameters, plan = assembly.parameters, assembly.plan
+    named = {groups.cls: groups.named() for groups in assembly.groups}
+    for cls in assembly.classes:
+        check_places(cls, named.get(cls) or list(parameters.named()), problems)
+        need, name = need_of(cls), cls.__name__
+        if need.named_parameters and not parameters.are_named:
+            what = f"{name} goes by the names of the parameters: give the module,"
+            problems.add(f"{what} or model.named_parameters()", "optimizer")
+        variants = [plan.node, *plan.rules.values()]
+        said = [v for v in variants if v.cls is cls and need.flag in v.arguments.keys]
+        given = [group for group in parameters.groups if need.flag in group]
+        if need.flag and not said and not given:
+            what = f"{name} has to be told its matrices by {need.flag}: add the rule"
+            what += f" {{role: hidden, ndim: 2, {EXTRA}: {{{need.flag}: true}}}}; the"
+            problems.add(f"{what} others get false", "param_groups")
 
 
 def _is_mixed(parameters: Parameters) -> bool:
@@ -152,7 +177,8 @@ def _check_wrappers(assembly: Assembly, problems: Problems) -> None:
 def _check_model(assembly: Assembly, problems: Problems) -> None:
     (name, *_) = [c.__name__ for c in assembly.classes if need_of(c).takes_model]
     what = ""
-    if assembly.groups:
+    takes_groups = any("params" in signature_of(c).arguments for c in assembly.classes)
+    if assembly.groups and not takes_groups:
         what = f"{name} takes the whole model and makes its own groups: choose another"
         what += " class for param_groups, no_decay and layer_decay"
     elif len(assembly.parameters.roots) != 1:

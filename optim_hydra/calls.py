@@ -11,7 +11,9 @@ from torch.optim import Optimizer
 
 from optim_hydra.arguments import Planned
 from optim_hydra.errors import ConfigError, Problem, join_key
+from optim_hydra.needs import need_of
 from optim_hydra.registry import builder_of
+from optim_hydra.signature import signature_of
 from optim_hydra.wrapping import Wrapper
 
 __all__ = ["Caller"]
@@ -44,6 +46,26 @@ class Caller:
         merged = Planned(kwargs, {**planned.keys, **own.keys}, ())
         return self.call(wrapper.cls, source, merged)
 
+    def wrap(self, wrapper: Wrapper, arguments: Planned, inner: Optimizer) -> Optimizer:
+        """Call a wrapper with the optimizer that it wraps.
+
+        Raises:
+            ConfigError: It refuses its arguments, or makes something else.
+
+        """
+        if not wrapper.is_beside:
+            return self.call(wrapper.cls, inner, arguments)
+        kwargs = {**arguments.kwargs, wrapper.argument: inner}
+        parameters = [p for group in inner.param_groups for p in group["params"]]
+        return self.call(wrapper.cls, parameters, Planned(kwargs, arguments.keys, ()))
+
+    def _call(self, cls: type[Optimizer], source: Any, kwargs: dict[str, Any]) -> Any:
+        """Call a class; one that takes the model and parameters gets both."""
+        if need_of(cls).takes_model and "params" in signature_of(cls).arguments:
+            model: Any = self.module
+            return cls(model, source, **kwargs)
+        return _call(cls, source, kwargs)
+
     def call(
         self, cls: type[Optimizer], source: Any, planned: Planned, where: str = ""
     ) -> Optimizer:
@@ -63,7 +85,7 @@ class Caller:
         builder = builder_of(cls)
         try:
             optimizer: object = (
-                _call(cls, source, planned.kwargs)
+                self._call(cls, source, planned.kwargs)
                 if builder is None
                 else builder(cls, source, self.module, **planned.kwargs)
             )
@@ -79,6 +101,7 @@ class Caller:
             )
             raise ConfigError([problem]) from error
         if isinstance(optimizer, cls) and hasattr(optimizer, "param_groups"):
+            _make_hooks_ready(optimizer)
             if builder is not None:
                 self._check_built(optimizer, source)
             return optimizer
@@ -101,6 +124,13 @@ class Caller:
             f"{what} `parameters` on", join_key(self.at, "optimizer"), ConfigError
         )
         raise ConfigError([problem])
+
+
+def _make_hooks_ready(optimizer: Optimizer) -> None:
+    """Do for a class that left torch's constructor out what unpickling would do."""
+    if not hasattr(optimizer, "_optimizer_step_pre_hooks"):
+        optimizer.defaults = getattr(optimizer, "defaults", {})
+        Optimizer.__setstate__(optimizer, {})
 
 
 def _identity(item: Any) -> int:

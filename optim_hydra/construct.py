@@ -13,6 +13,7 @@ from optim_hydra.calls import Caller
 from optim_hydra.declared import DECLARED
 from optim_hydra.errors import Problems, join_key
 from optim_hydra.groups import ClassGroups, Group
+from optim_hydra.needs import need_of
 from optim_hydra.planning import Variant
 from optim_hydra.registry import builder_of
 
@@ -86,8 +87,13 @@ def _try(variant: Variant, caller: Caller) -> None:
     """
     own = [key for key in variant.arguments.keys.values() if "." in key]
     if own and builder_of(variant.cls) is None:
-        planned = Planned(variant.arguments.kwargs, _full_keys(variant), ())
-        stand_in = [torch.zeros(1, 1, requires_grad=True)]
+        need, kwargs = need_of(variant.cls), variant.arguments.kwargs
+        named = {n: v for n, v in kwargs.items() if n not in need.group_keys}
+        own_values = {n: v for n, v in kwargs.items() if n in need.group_keys}
+        planned = Planned(named, _full_keys(variant), ())
+        stand_in: list[Any] = [torch.zeros(1, 1, requires_grad=True)]
+        if own_values:
+            stand_in = [{"params": stand_in, **own_values}]
         caller.call(variant.cls, stand_in, planned, variant.at)
 
 
@@ -100,6 +106,7 @@ def _check_group_values(
     }
     base = getattr(optimizer, "base_optimizer", optimizer)
     known = {*_GROUP_KEYS, *optimizer.defaults, *base.defaults, *declared}
+    known |= need_of(groups.cls).group_keys.keys()
     seen = set()
     for group in groups.groups:
         for name in _own_values(group, arguments).keys() - known:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, distributed
 
+from optim_hydra.needs import need_of
 from optim_hydra.placing import Place
 from optim_hydra.planning import Plan, Variant
 from optim_hydra.schema_groups import SCHEDULE_KEYS
@@ -60,6 +61,7 @@ class ClassGroups:
         first, *others = self.variants
         kwargs = first.arguments.kwargs
         shared = set(kwargs).intersection(*(v.arguments.kwargs for v in others))
+        shared -= need_of(self.cls).group_keys.keys()
         own = {name: kwargs[name] for name in kwargs if name in shared}
         return {**own, **self.switches}
 
@@ -125,7 +127,8 @@ def _meshes(placed: list[tuple[Entry, Place]]) -> list[Any]:
 
 def _values(variant: Variant, place: Place) -> tuple[dict[str, Any], list[str]]:
     """Apply no_decay and layer decay to a variant's arguments; say what was applied."""
-    values = dict(variant.arguments.kwargs)
+    flag = need_of(variant.cls).flag
+    values = {**({flag: False} if flag else {}), **variant.arguments.kwargs}
     label = [variant.at]
     if "lr" in values and place.scale != 1.0:
         values["lr"] = values["lr"] * place.scale

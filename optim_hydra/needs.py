@@ -1,94 +1,94 @@
-"""Own the table of what a class needs beyond parameters and keyword arguments."""
+"""Tell what a class needs: by the table of single classes, else by its shape."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+import inspect
+from dataclasses import replace
 
-__all__ = ["NEEDS", "PROTOCOLS", "Need", "need_of"]
+from optim_hydra.need_kinds import PROTOCOLS, Need
+from optim_hydra.needs_table import NEEDS
+from optim_hydra.signature import signature_of
 
-# What a training loop can promise (`provides=`), and the code that keeps it.
-PROTOCOLS: dict[str, str] = {
-    "closure": "optimizer.step(closure), where closure() clears the gradients, computes"
-    " the loss, calls backward() and returns the loss",
-    "closure_after_backward": "loss.backward() and then optimizer.step(closure), where"
-    " closure() clears the gradients, computes the loss, calls backward() and returns"
-    " the loss",
-    "create_graph": "loss.backward(create_graph=True) before each step",
-    "sparse_gradients": "sparse gradients for every parameter, as"
-    " nn.Embedding(..., sparse=True) gives them",
-    "train_eval_modes": "optimizer.eval() before evaluating or saving and"
-    " optimizer.train() before going on",
-}
+__all__ = ["PROTOCOLS", "Need", "ignored_by", "need_of"]
 
-
-@dataclass(frozen=True)
-class Need:
-    """What one class needs."""
-
-    protocol: str = ""
-    """A key of `PROTOCOLS` that the training loop has to keep."""
-    matrices_only: bool = False
-    """It takes two-dimensional parameters only."""
-    takes_model: bool = False
-    """Its first argument is the model, not parameters."""
-    bare_parameters: bool = False
-    """It refuses parameters that come with their names."""
-    one_lr: bool = False
-    """Its groups must share one lr; it stops at the first step otherwise."""
-    ignores_group_lr: bool = False
-    """It reads the lr of one group for all."""
-    one_group: bool = False
-    """It takes no groups."""
-    only_warn: bool = False
-    """It trains without the protocol, so a loop that does not promise it is warned."""
-
-
-_MODES = Need(protocol="train_eval_modes", only_warn=True)
-
-# (package, class) -> need; subclasses need the same.
-NEEDS: dict[tuple[str, str], Need] = {
-    ("dadaptation", "DAdaptAdam"): Need(one_lr=True),
-    ("dadaptation", "DAdaptLion"): Need(one_lr=True),
-    ("dadaptation", "DAdaptSGD"): Need(one_lr=True),
-    ("prodigyopt", "Prodigy"): Need(one_lr=True),
-    ("pytorch_optimizer", "AdaHessian"): Need(protocol="create_graph"),
-    ("pytorch_optimizer", "AdamMini"): Need(takes_model=True),
-    **{
-        ("pytorch_optimizer", name): Need(ignores_group_lr=True)
-        for name in (
-            "AdaFactor",
-            "ApolloDQN",
-            "DAdaptAdaGrad",
-            "DAdaptAdam",
-            "DAdaptAdan",
-            "DAdaptLion",
-            "DAdaptSGD",
-            "Prodigy",
-        )
-    },
-    ("pytorch_optimizer", "FriendlySAM"): Need(protocol="closure_after_backward"),
-    ("pytorch_optimizer", "LookSAM"): Need(protocol="closure_after_backward"),
-    ("pytorch_optimizer", "SAM"): Need(protocol="closure_after_backward"),
-    ("pytorch_optimizer", "SPlus"): _MODES,
-    ("pytorch_optimizer", "ScheduleFreeAdamW"): _MODES,
-    ("pytorch_optimizer", "ScheduleFreeRAdam"): _MODES,
-    ("pytorch_optimizer", "ScheduleFreeSGD"): _MODES,
-    ("pytorch_optimizer", "ScheduleFreeWrapper"): _MODES,
-    ("torch", "LBFGS"): Need(protocol="closure", one_group=True),
-    ("torch", "ZeroRedundancyOptimizer"): Need(bare_parameters=True),
-    ("torch", "SparseAdam"): Need(protocol="sparse_gradients"),
-    ("torch", "Muon"): Need(matrices_only=True),
-    ("schedulefree", "AdamWScheduleFree"): _MODES,
-    ("schedulefree", "AdamWScheduleFreePaper"): _MODES,
-    ("schedulefree", "RAdamScheduleFree"): _MODES,
-    ("schedulefree", "SGDScheduleFree"): _MODES,
-}
+_MODEL = "model"
+_NAMED = "named_parameters"
 
 
 def need_of(cls: type) -> Need:
-    """Return what a class needs; the empty need where nothing is known."""
+    """Return what a class needs; the empty need where nothing is known.
+
+    Example:
+        >>> import torch
+        >>> need_of(torch.optim.LBFGS).protocol, need_of(torch.optim.AdamW).protocol
+        ('closure', '')
+
+    """
+    return _look_up(cls)
+
+
+@functools.lru_cache(maxsize=1024)
+def _look_up(cls: type) -> Need:
     for base in cls.__mro__:
-        need = NEEDS.get((base.__module__.partition(".")[0], base.__name__))
-        if need is not None:
-            return need
-    return Need()
+        for module in (base.__module__, base.__module__.partition(".")[0]):
+            need = NEEDS.get((module, base.__name__))
+            if need is not None:
+                return _completed(need, cls)
+    return _completed(Need(), cls)
+
+
+@functools.lru_cache(maxsize=1024)
+def ignored_by(cls: type) -> frozenset[str]:
+    """Return the arguments that a class takes and does nothing with."""
+    arguments = signature_of(cls).arguments.values()
+    unread = {argument.name for argument in arguments if not argument.is_read}
+    return frozenset(unread) | frozenset(need_of(cls).ignored)
+
+
+def _completed(need: Need, cls: type) -> Need:
+    """Add what the first argument and the methods of a class tell."""
+    first = signature_of(cls).first
+    if first == _MODEL:
+        need = replace(need, takes_model=True)
+    if first == _NAMED:
+        need = replace(need, named_parameters=True, one_group=True)
+    if _is_base(cls):
+        need = replace(need, refusal=_base_refusal(cls))
+    if need.protocol:
+        return need
+    if callable(getattr(cls, "fused_backward", None)):
+        return replace(need, protocol="fused_backward")
+    if _requires_closure(cls):
+        return replace(need, protocol="closure")
+    if all(callable(getattr(cls, name, None)) for name in ("train", "eval")):
+        return replace(need, protocol="train_eval_modes", only_warn=True)
+    return need
+
+
+def _is_base(cls: type) -> bool:
+    """Whether a class wants `defaults`, as torch's own base class does."""
+    try:
+        parameters = inspect.signature(cls).parameters
+    except (TypeError, ValueError):
+        return False
+    defaults = parameters.get("defaults")
+    if defaults is None or defaults.kind is inspect.Parameter.VAR_KEYWORD:
+        return False
+    return defaults.default is inspect.Parameter.empty
+
+
+def _base_refusal(cls: type) -> str:
+    below: list[type] = type.__subclasses__(cls)
+    names = ", ".join(sorted(each.__name__ for each in below)[:3])
+    return f"is a base class: choose a subclass{' such as' * bool(names)} {names}"
+
+
+def _requires_closure(cls: type) -> bool:
+    """Whether `step` has a parameter `closure` without a default."""
+    try:
+        parameters = inspect.signature(getattr(cls, "step", None)).parameters  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    closure = parameters.get("closure")
+    return closure is not None and closure.default is inspect.Parameter.empty

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, distributed
 from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
 
@@ -19,7 +19,13 @@ from optim_hydra.schema import CHECKS
 from optim_hydra.signature import Argument, signature_of
 from optim_hydra.value_checks import Refused
 
-__all__ = ["check_classes", "check_given_groups", "check_trainable"]
+__all__ = [
+    "check_classes",
+    "check_given_groups",
+    "check_matrices",
+    "check_places",
+    "check_trainable",
+]
 
 _GROUP_KEYS = ("params", "name", "initial_lr")
 _SHOWN = 5
@@ -54,7 +60,8 @@ def check_given_groups(parameters: Parameters, cls: type, problems: Problems) ->
 def _check_group(
     group: dict[str, Any], where: str, cls: type, problems: Problems
 ) -> None:
-    arguments: dict[str, Argument] = {}
+    further = need_of(cls).group_keys
+    arguments = {name: Argument(name, value, "") for name, value in further.items()}
     for base in reversed(cls.__mro__):
         arguments |= signature_of(base).arguments if issubclass(base, Optimizer) else {}
     for key in [key for key in group if key not in _GROUP_KEYS]:
@@ -95,6 +102,21 @@ def check_classes(classes: Sequence[ClassGroups], problems: Problems) -> None:
             listed = ", ".join(f"{rate:g}" for rate in sorted(rates))
             what = f"{name} wants one lr for all of its parameters, not {listed}"
             problems.add(f"{what}: set one in the node", "param_groups")
+
+
+def check_places(
+    cls: type, named: Sequence[tuple[str, Tensor]], problems: Problems
+) -> None:
+    """Note what a class lacks here: a device, a process group, equal shapes."""
+    need, name = need_of(cls), cls.__name__
+    if need.accelerator and any(tensor.device.type == "cpu" for _, tensor in named):
+        what = f"{name} works on an accelerator only, and parameters are on the CPU:"
+        what += " move the model first, model.to('cuda'), or choose another class"
+        problems.add(what, "optimizer")
+    started = distributed.is_available() and distributed.is_initialized()
+    if need.process_group and not started:
+        what = f"{name} works in a process group: call"
+        problems.add(f"{what} torch.distributed.init_process_group first", "optimizer")
 
 
 def check_matrices(

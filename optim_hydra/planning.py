@@ -17,6 +17,8 @@ from optim_hydra.arguments import (
 )
 from optim_hydra.checking import read_config
 from optim_hydra.errors import Problems, UnknownKeyError, join_key
+from optim_hydra.need_checks import check_wants, is_refused
+from optim_hydra.needs import need_of
 from optim_hydra.node import Node
 from optim_hydra.schema import OptimConfig
 from optim_hydra.signature import signature_of
@@ -56,7 +58,8 @@ class Plan:
     def has_groups(self) -> bool:
         """Whether parameters may differ in their values."""
         optim = self.optim
-        return bool(optim.param_groups or optim.no_decay or optim.layer_decay)
+        own = need_of(self.node.cls).group_keys.keys() & self.node.arguments.keys.keys()
+        return bool(optim.param_groups or optim.no_decay or optim.layer_decay or own)
 
     @property
     def unused_keys(self) -> list[str]:
@@ -84,13 +87,14 @@ def plan_node(
 def _plan(optim: OptimConfig, problems: Problems) -> Plan | None:
     target = resolve_target(optim.optimizer_impl, optim.optimizer, problems)
     cls = None if target is None else load_class(target, problems)
-    if cls is None:
+    if cls is None or is_refused(cls, problems):
         return None
     wrapper = find_wrapper(cls, optim.override_optimizer_config)
     if wrapper is not None:
         return _plan_wrapped(optim, wrapper, problems)
     given = given_by_config(optim, problems)
     arguments = plan_arguments(cls, given, problems, strict=optim.strict)
+    check_wants(cls, arguments, problems)
     rules = {}
     for number, rule in enumerate(optim.param_groups):
         if "freeze" not in rule:
@@ -132,10 +136,11 @@ def _plan_plain(node: Node, problems: Problems) -> Plan | None:
     problems.found += node.unresolved
     impl, _, name = node.target.rpartition(".")
     cls = load_class(Target(impl, name, "_target_", "_target_"), problems)
-    if cls is None:
+    if cls is None or is_refused(cls, problems):
         return None
     given = given_by_plain_node(node.arguments())
     arguments = plan_arguments(cls, given, problems, strict=True)
+    check_wants(cls, arguments, problems)
     return Plan(OptimConfig(layer_decay=None), Variant(cls, arguments), {})
 
 
@@ -161,6 +166,7 @@ def _plan_rule(
         impl = rule.get("optimizer_impl", optim.optimizer_impl)
         target = resolve_target(impl, rule.get("optimizer", optim.optimizer), own)
         cls = None if target is None else load_class(target, own)
+        cls = None if cls is None or is_refused(cls, own) else cls
     variant = None
     if cls is not None and find_wrapper(cls, rule.get("override_optimizer_config")):
         what = f"{cls.__name__} wraps an optimizer, and with it all parameters: name it"
@@ -169,6 +175,7 @@ def _plan_rule(
     if cls is not None:
         given = given_by_rule(optim, rule, own, same_class=cls is node_cls)
         arguments = plan_arguments(cls, given, own, strict=optim.strict)
+        check_wants(cls, arguments, own)
         decays = "weight_decay" in rule
         variant = Variant(cls, arguments, at, decays)
     problems.found += own.found

@@ -116,7 +116,8 @@ class Prepared:
     def _set_mode(self, optimizer: Optimizer) -> None:
         need, name = need_of(type(optimizer)), type(optimizer).__name__
         if need.only_warn:
-            optimizer.train()  # type: ignore[attr-defined]
+            if need.protocol == "train_eval_modes":
+                optimizer.train()  # type: ignore[attr-defined]
             if need.protocol not in self.provides:
                 text = "%s: %s expects the training loop to call %s"
                 log.warning(text, self.at or "optim", name, PROTOCOLS[need.protocol])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ class Argument:
     name: str
     default: Any
     annotation: str
+    is_read: bool = True
+    """Whether the constructor does anything with it."""
 
     @property
     def is_required(self) -> bool:
@@ -51,6 +54,20 @@ def _parameters_of(base: type) -> list[inspect.Parameter]:
         return list(inspect.signature(bound).parameters.values())
     except (TypeError, ValueError, AttributeError):
         return []
+
+
+def _is_read(base: type, name: str) -> bool:
+    """Whether a constructor's code reads an argument, as far as that can be told."""
+    function = inspect.unwrap(vars(base)["__init__"])
+    code = getattr(function, "__code__", None)
+    if code is None or {"locals", "vars"} & set(code.co_names):
+        return True
+    for instruction in dis.get_instructions(code):
+        names = instruction.argval
+        names = names if isinstance(names, tuple) else (names,)
+        if name in names and instruction.opname.startswith("LOAD"):
+            return True
+    return False
 
 
 class _Anything:
@@ -83,6 +100,7 @@ def _inspect(cls: type) -> Signature:
                 parameter.name,
                 parameter.default,
                 "" if parameter.annotation is _EMPTY else str(parameter.annotation),
+                _is_read(base, parameter.name),
             )
             arguments.setdefault(parameter.name, argument)
         if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):

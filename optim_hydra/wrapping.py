@@ -28,6 +28,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
 _KEYS = tuple(_CHECKS)
 _INSTANCE_NAMES = ("optimizer", "base_optimizer")
 _CLASS_NAMES = ("base_optimizer", "optimizer_class")
+_BESIDE_NAME = "wrapped_optimizer"
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,9 @@ class Wrapper:
     argument: str
     """Name of the argument that takes the other optimizer, or its class."""
     takes_instance: bool
-    """Whether it is given an optimizer in place of the parameters."""
+    """Whether it is given an optimizer, and not a class that it calls itself."""
+    is_beside: bool = False
+    """Whether the optimizer comes beside the parameters, not in their place."""
     arguments: Planned | None = None
 
 
@@ -57,6 +60,8 @@ def find_wrapper(
         argument = signature.arguments.get(name)
         if argument and (argument.is_required or name in (extra or {})):
             return Wrapper(cls, name, takes_instance=False)
+    if _BESIDE_NAME in signature.arguments and _BESIDE_NAME in (extra or {}):
+        return Wrapper(cls, _BESIDE_NAME, takes_instance=True, is_beside=True)
     return None
 
 

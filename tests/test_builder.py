@@ -184,6 +184,6 @@ def test_a_promise_that_nobody_knows_is_refused(module: nn.Module, name: str) ->
         build_optimizer(module, {}, provides=[name])
     assert str(caught.value) == (
         f"provides={name!r} is none of closure, closure_after_backward,"
-        " create_graph, sparse_gradients,"
-        " train_eval_modes: did you mean closure?"
+        " create_graph, fused_backward, loss_closure, pc_backward, sparse_gradients,"
+        " train_eval_modes: did you mean closure, loss_closure?"
     )

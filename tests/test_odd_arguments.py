@@ -42,7 +42,8 @@ class Typed:
         mode: Literal["int8", "fp8"] | None = None,
         eps: tuple[float | None, float] = (None, 1e-3),
         momentum: float = 0.9,
-    ) -> None: ...
+    ) -> None:
+        self.read = (seed, k, flag, mode, eps, momentum)
 
 
 @pytest.mark.parametrize(
@@ -82,12 +83,12 @@ def test_values_of_another_kind_are_refused(given: dict[str, Any]) -> None:
 
 def test_a_positional_only_parameter_and_a_partialmethod_can_be_configured() -> None:
     class Positional:
-        def __init__(self, params: Any, /, lr: float = 1.0) -> None: ...
+        def __init__(self, params: Any, /, lr: float = 1.0) -> None:
+            self.lr = lr
 
     class Partial:
-        def _init(
-            self, params: Any, lr: float = 1.0, foreach: bool = False
-        ) -> None: ...
+        def _init(self, params: Any, lr: float = 1.0, foreach: bool = False) -> None:
+            self.lr, self.foreach = lr, foreach
 
         __init__ = partialmethod(_init, foreach=True)
 

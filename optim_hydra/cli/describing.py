@@ -24,19 +24,20 @@ from optim_hydra.wrapping import EXTRA, find_wrapper
 __all__ = ["SIDE", "needs_of", "public_path", "starting_node", "summary_of", "tried"]
 
 _WORDS = {
+    "accelerator": "an accelerator",
     "bare_parameters": "parameters without names",
     "ignores_group_lr": "one lr for all groups",
     "matrices_only": "2-D parameters only",
+    "named_parameters": "parameters with names",
     "one_group": "all parameters in one group",
     "one_lr": "one lr for all groups",
+    "process_group": "a process group",
     "takes_model": "a model, not parameters",
 }
 _MATRICES = (
     "the node names another class for the rest, and a rule this one;"
     " conf/optim/muon.yaml also keeps embeddings and the head out"
 )
-# What to give to a class that refuses its own defaults, where it says their names.
-_REMEDIES = {"momentum": 0.9, "relative_step": False}
 _SENTENCE = re.compile(r"(.+?[.])(?:\s|$)", re.DOTALL)
 _ROLE = re.compile(r":\w+:`~?([^`<]+?)\s*(?:<[^>]*>)?`")
 SIDE = 256
@@ -79,6 +80,23 @@ def needs_of(cls: type[Optimizer]) -> dict[str, str]:
 
     """
     need = need_of(cls)
+    if need.refusal:
+        return {"no config": need.refusal}
+    needs = _of_the_loop(need)
+    needs |= _of_the_node(need)
+    wrapper = find_wrapper(cls, None)
+    if wrapper is not None:
+        code = f"{EXTRA}.{wrapper.argument}: {{optimizer: AdamW}}"
+        needs["another optimizer"] = code
+    for argument in signature_of(cls).arguments.values():
+        is_given = argument.name in ("lr", "params") or wrapper is not None
+        if argument.is_required and not is_given:
+            needs[f"the argument {argument.name}"] = f"{EXTRA}.{argument.name}"
+    return needs
+
+
+def _of_the_loop(need: Need) -> dict[str, str]:
+    """Say what the training loop and its place have to give."""
     needs: dict[str, str] = {}
     if need.protocol:
         needs[need.protocol.replace("_", " ")] = (
@@ -90,13 +108,17 @@ def needs_of(cls: type[Optimizer]) -> dict[str, str]:
         if value is True and field.name != "only_warn":
             word = _WORDS.get(field.name, field.name.replace("_", " "))
             needs[word] = _MATRICES if field.name == "matrices_only" else ""
-    wrapper = find_wrapper(cls, None)
-    if wrapper is not None:
-        code = f"{EXTRA}.{wrapper.argument}: {{optimizer: AdamW}}"
-        needs["another optimizer"] = code
-    for argument in signature_of(cls).arguments.values():
-        if argument.is_required and argument.name != "lr" and wrapper is None:
-            needs[f"the argument {argument.name}"] = f"{EXTRA}.{argument.name}"
+    return needs
+
+
+def _of_the_node(need: Need) -> dict[str, str]:
+    """Say what the node has to write, and which packages it takes."""
+    needs = {f"the module {name}": f"pip install {name}" for name in need.modules}
+    for want in need.wants:
+        needs[f"{want.argument} set"] = f"{EXTRA}.{want.argument}: {want.instead}"
+    if need.group_keys:
+        what = f"{need.flag} in its groups" if need.flag else "low-rank groups"
+        needs[what] = f"a rule, param_groups: [{{ndim: 2, {EXTRA}: {_keys_of(need)}}}]"
     return needs
 
 
@@ -110,7 +132,15 @@ def starting_node(cls: type[Optimizer], impl: str, name: str) -> dict[str, Any]:
     if need_of(cls).matrices_only:
         rule = {"ndim": 2, **node, **_values(cls)}
         return {"optimizer": "AdamW", "lr": 1e-3, "param_groups": [rule]}
+    if need_of(cls).group_keys:
+        rule = {"ndim": 2, EXTRA: _keys_of(need_of(cls))}
+        return {**node, **_values(cls), "param_groups": [rule]}
     return {**node, **_values(cls)}
+
+
+def _keys_of(need: Need) -> dict[str, Any]:
+    """Return values for the keys of a class's groups to start with."""
+    return {n: True if n == need.flag else v for n, v in need.group_keys.items()}
 
 
 def _values(cls: type[Optimizer]) -> dict[str, Any]:
@@ -125,40 +155,25 @@ def _values(cls: type[Optimizer]) -> dict[str, Any]:
     if isinstance(betas, (tuple, list)) and all(_is_share(beta) for beta in betas):
         node["betas"] = list(betas)
     extra = {
-        argument.name: _REMEDIES.get(argument.name, "???")
+        argument.name: "???"
         for argument in taken.values()
         if argument.is_required and argument.name not in ("lr", "weight_decay", "betas")
     }
+    extra |= {want.argument: want.instead for want in need_of(cls).wants}
     return {**node, EXTRA: extra} if extra else node
 
 
-def tried(
-    cls: type[Optimizer], node: dict[str, Any]
-) -> tuple[dict[str, Any], Optimizer | None, str]:
-    """Build a node for one matrix; return it, the optimizer, and why there is none.
-
-    A class that refuses its own defaults and names the argument gets another value.
-    """
+def tried(node: dict[str, Any]) -> tuple[Optimizer | None, str]:
+    """Build a node for one matrix; return the optimizer, or why there is none."""
     failed = ""
     for device in ("meta", "cpu"):
-        for _ in range(1 + len(_REMEDIES)):
-            try:
-                return node, _build(node, device), ""
-            except ConfigError as error:
-                failed = str(error)
-            except Exception as error:  # noqa: BLE001 - foreign code runs here
-                failed = f"{type(error).__name__}: {error}"
-            remedies = {
-                name: value
-                for name, value in _REMEDIES.items()
-                if name in failed
-                and name in signature_of(cls).arguments
-                and name not in node.get(EXTRA, {})
-            }
-            if not remedies:
-                break
-            node = {**node, EXTRA: {**node.get(EXTRA, {}), **remedies}}
-    return node, None, failed
+        try:
+            return _build(node, device), ""
+        except ConfigError as error:
+            failed = str(error)
+        except Exception as error:  # noqa: BLE001 - foreign code runs here
+            failed = f"{type(error).__name__}: {error}"
+    return None, failed
 
 
 def _build(node: dict[str, Any], device: str) -> Optimizer:

@@ -69,7 +69,7 @@ def rows_of(package: Package) -> list[Row]:
     rows = []
     for name, cls in package.classes.items():
         with quiet():
-            _, optimizer, _ = tried(cls, starting_node(cls, package.impl, name))
+            optimizer, _ = tried(starting_node(cls, package.impl, name))
             memory = None if optimizer is None else measure_state(optimizer)
         each = None if memory is None else memory.per_parameter
         rows.append(Row(package.impl, name, each, needs_of(cls), summary_of(cls)))

@@ -100,7 +100,8 @@ def describe(target: str) -> Shown:
     if found is None or cls is None:
         raise problems.error()
     with quiet():
-        node, optimizer, failed = tried(cls, starting_node(cls, found.impl, found.name))
+        node = starting_node(cls, found.impl, found.name)
+        optimizer, failed = tried(node)
         memory = None if optimizer is None else measure_state(optimizer)
     return Shown(found.impl, found.name, cls, node, memory, failed)
 
