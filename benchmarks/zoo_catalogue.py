@@ -19,6 +19,8 @@ class Extra:
 
     further: dict[str, Any] = field(default_factory=dict)
     """Its `override_optimizer_config`."""
+    fields: dict[str, Any] = field(default_factory=dict)
+    """Further fields of the node."""
     rule: dict[str, Any] = field(default_factory=dict)
     """The further arguments of one rule, for the matrices."""
 
@@ -74,7 +76,11 @@ EXTRAS: dict[tuple[str, str], Extra] = {
     ),
     # optimi takes triton, where that is installed, on the CPU too.
     ("optimi", "StableAdamW"): Extra({"triton": False}),
-    ("pytorch_optimizer", "BSAM"): Extra({"num_data": 64, "foreach": False}),
+    ("pytorch_optimizer", "BSAM"): Extra(
+        # It multiplies the gradient by the weight decay.
+        {"num_data": 64, "foreach": False},
+        fields={"weight_decay": 1.0},
+    ),
     ("pytorch_optimizer", "Ranger21"): Extra({"num_iterations": 100}),
     ("torch_optimizer", "Lookahead"): _WRAPS_INSTANCE,
     ("timm.optim", "Lookahead"): Extra({"base_optimizer": {"optimizer": "SGD"}}),

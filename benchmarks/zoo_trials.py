@@ -80,7 +80,8 @@ def _process_group() -> Iterator[None]:
 def node_of(impl: str, name: str, extra: Extra, **values: Any) -> Config:
     """Return the one node that a class is built from."""
     further = {**extra.further, **values.pop(EXTRA, {})}
-    node = {"optimizer_impl": impl, "optimizer": name, **values, EXTRA: further}
+    node = {"optimizer_impl": impl, "optimizer": name, **extra.fields, **values}
+    node[EXTRA] = further
     if extra.rule:
         node["param_groups"] = [{"ndim": 2, EXTRA: extra.rule}]
     return node
@@ -132,7 +133,11 @@ def _try_fixed(
         further = {n: v for n, v in set_values.items() if n not in _FIXED_FIELDS}
         parameters = task.model.parameters()
         return build_by_fixed_rule(
-            parameters, impl, found.name, fields, {**extra.further, **further}
+            parameters,
+            impl,
+            found.name,
+            {**extra.fields, **fields},
+            {**extra.further, **further},
         )
 
     for lr, steps in RATES:
