@@ -15,6 +15,7 @@ import os
 import sys
 import warnings
 from dataclasses import asdict
+from importlib import metadata
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -25,7 +26,6 @@ import torch._dynamo  # a second that every process would spend at its first opt
 from torch.optim import Optimizer
 from zoo_trials import Found, try_class
 
-from optim_hydra.cli.catalogue import version_of
 from optim_hydra.missing import optimizer_names
 
 TIMEOUT_S = 120
@@ -46,7 +46,7 @@ def main(impl: str, names: list[str]) -> None:
         return
     _without_compiling(module)
     names = names or optimizer_names(module)
-    _write(output, {"impl": impl, "version": version_of(impl), "names": names})
+    _write(output, {"impl": impl, "version": _version(impl), "names": names})
     for name in names:
         _write(output, asdict(_in_a_process(getattr(module, name), impl, name)))
 
@@ -78,6 +78,11 @@ def _without_compiling(module: Any) -> None:
     """Switch heavyball's compiler off: minutes for each class, and none fits here."""
     if module.__name__ == "heavyball":
         module.utils.compile_mode = None
+
+
+def _version(impl: str) -> str:
+    top = impl.partition(".")[0]
+    return metadata.version(metadata.packages_distributions()[top][0])
 
 
 def _write(output: Any, line: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from optim_hydra.errors import Problems, WrongObjectError
 from optim_hydra.node import Node, read_node
+from optim_hydra.references import hiding
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -90,7 +91,7 @@ def build_from_node(
         msg = f"whole is of type {type(whole).__name__}, not the complete module"
         raise WrongObjectError(msg)
     problems = Problems(node.at)
-    with _no_collection():
+    with hiding(node.references), _no_collection():
         parameters = read_parameters(source)
         prepared = prepare(parameters, node, provides, problems, whole=whole)
         if prepared is None or problems.found:

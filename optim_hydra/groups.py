@@ -87,8 +87,9 @@ def make_groups(placed: list[tuple[Entry, Place]], plan: Plan) -> Grouped:
         members = by_place[place]
         variant = plan.node if place.rule < 0 else plan.rules.get(place.rule)
         if variant is None:
-            grouped.to_freeze.extend(entry.parameter for _, entry in members)
-            continue
+            if "freeze" in plan.optim.param_groups[place.rule]:
+                grouped.to_freeze.extend(entry.parameter for _, entry in members)
+            continue  # or a rule with a problem, which is noted
         values, label = _values(variant, place)
         schedule = _schedule_of(plan, place.rule)
         own = classes.setdefault(variant.cls, ClassGroups(variant.cls))

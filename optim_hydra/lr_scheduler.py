@@ -14,6 +14,7 @@ from optim_hydra.errors import OptimHydraWarning, Problems, join_key
 from optim_hydra.group_records import has_records, records_of
 from optim_hydra.journal import JOURNAL
 from optim_hydra.node import Node, read_node
+from optim_hydra.references import hiding
 from optim_hydra.schedule import steps_of
 from optim_hydra.schedule_plan import plan_schedules, unread_fields
 from optim_hydra.scheduled_lr import ScheduledLR
@@ -75,6 +76,13 @@ def schedule_node(
     optimizer: Optimizer, node: Node, total_training_steps: int | None
 ) -> ScheduledLR:
     """Build the schedule of a node that was read; see `build_lr_scheduler`."""
+    with hiding(node.references):
+        return _schedule_node(optimizer, node, total_training_steps)
+
+
+def _schedule_node(
+    optimizer: Optimizer, node: Node, total_training_steps: int | None
+) -> ScheduledLR:
     problems = Problems(node.at)
     _check_free(optimizer, problems)
     optim, total = read_schedule(node, total_training_steps, problems)

@@ -13,6 +13,7 @@ from optim_hydra.errors import nearest
 __all__ = [
     "DEFAULT_IMPL",
     "DISTRIBUTIONS",
+    "is_optimizer_class",
     "no_such_class",
     "not_installed",
     "optimizer_names",
@@ -95,10 +96,20 @@ def optimizer_names(module: ModuleType) -> list[str]:
     return [
         name
         for name, value in vars(module).items()
-        if isinstance(value, type)
-        and issubclass(value, Optimizer)
-        and value is not Optimizer
+        if is_optimizer_class(value) and value is not Optimizer
     ]
+
+
+def is_optimizer_class(thing: object) -> bool:
+    """Whether something is an optimizer class.
+
+    By what it is: an object can lie about its class, and a class about its bases.
+    """
+    from torch.optim import Optimizer  # noqa: PLC0415 - torch only once a class is due
+
+    if not issubclass(type(thing), type):
+        return False
+    return Optimizer in vars(type)["__mro__"].__get__(thing)
 
 
 def _group_of(name: str) -> str:

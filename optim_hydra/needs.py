@@ -48,34 +48,23 @@ def ignored_by(cls: type) -> frozenset[str]:
 
 def _completed(need: Need, cls: type) -> Need:
     """Add what the first argument and the methods of a class tell."""
-    first = signature_of(cls).first
+    signature = signature_of(cls)
+    first = signature.first
     if first == _MODEL:
         need = replace(need, takes_model=True)
     if first == _NAMED:
         need = replace(need, named_parameters=True, one_group=True)
-    if _is_base(cls):
+    if signature.is_base:
         need = replace(need, refusal=_base_refusal(cls))
     if need.protocol:
         return need
-    if callable(getattr(cls, "fused_backward", None)):
+    if _has(cls, "fused_backward"):
         return replace(need, protocol="fused_backward")
     if _requires_closure(cls):
         return replace(need, protocol="closure")
-    if all(callable(getattr(cls, name, None)) for name in ("train", "eval")):
+    if _has(cls, "train") and _has(cls, "eval"):
         return replace(need, protocol="train_eval_modes", only_warn=True)
     return need
-
-
-def _is_base(cls: type) -> bool:
-    """Whether a class wants `defaults`, as torch's own base class does."""
-    try:
-        parameters = inspect.signature(cls).parameters
-    except (TypeError, ValueError):
-        return False
-    defaults = parameters.get("defaults")
-    if defaults is None or defaults.kind is inspect.Parameter.VAR_KEYWORD:
-        return False
-    return defaults.default is inspect.Parameter.empty
 
 
 def _base_refusal(cls: type) -> str:
@@ -84,11 +73,15 @@ def _base_refusal(cls: type) -> str:
     return f"is a base class: choose a subclass{' such as' * bool(names)} {names}"
 
 
+def _has(cls: type, method: str) -> bool:
+    """Whether a class or a base defines a method; a metaclass is not asked."""
+    return any(callable(vars(base).get(method)) for base in cls.__mro__)
+
+
 def _requires_closure(cls: type) -> bool:
     """Whether `step` has a parameter `closure` without a default."""
-    try:
-        parameters = inspect.signature(getattr(cls, "step", None)).parameters  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    step = next((vars(b)["step"] for b in cls.__mro__ if "step" in vars(b)), None)
+    if not inspect.isfunction(step):
         return False
-    closure = parameters.get("closure")
+    closure = inspect.signature(step).parameters.get("closure")
     return closure is not None and closure.default is inspect.Parameter.empty

@@ -38,6 +38,7 @@ def _object(argument: str) -> Need:
 # (module or package, class) -> need; subclasses need the same. The name is the class's
 # own: galore_torch exports AdamW as GaLoreAdamW.
 NEEDS: dict[tuple[str, str], Need] = {
+    ("adam_mini", "Adam_mini"): Need(ignored=("model_sharding",)),
     ("apollo_torch.adafactor", "Adafactor"): _GALORE_ADAFACTOR,
     ("apollo_torch.adamw", "AdamW"): _GALORE,
     ("apollo_torch.adamw8bit", "AdamW8bit"): _GALORE_8BIT,
@@ -58,6 +59,7 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("galore_torch", "Adafactor"): _GALORE_ADAFACTOR,
     ("galore_torch", "AdamW"): _GALORE,
     ("galore_torch", "AdamW8bit"): _GALORE_8BIT,
+    ("heavyball", "PSGDLRA"): Need(bare_parameters=True),
     ("heavyball", "SAMWrapper"): _CLOSURE,
     ("heavyball", "SOAPBase"): Need(
         depends={"precond_scheduler": ("use_precond_schedule", True)}

@@ -14,6 +14,7 @@ from omegaconf.errors import (
 )
 
 from optim_hydra.errors import ConfigError, Problem, WrongObjectError, join_key
+from optim_hydra.references import references_of
 from optim_hydra.tree import is_our_target, raw_items
 
 __all__ = ["NODE_KEYS", "Node", "plain", "read_node", "read_parts"]
@@ -29,6 +30,8 @@ class Node:
     at: str
     unresolved: tuple[Problem, ...] = ()
     """One for each item whose reference leads nowhere; it is not in `items`."""
+    references: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Text that a resolver gave -> its reference, which messages show instead."""
 
     @property
     def target(self) -> str:
@@ -81,6 +84,7 @@ def _read_dict_config(config: DictConfig) -> Node:
         raise ConfigError([Problem(what, at, ConfigError)])
     items: dict[str, Any] = {}
     unresolved: list[Problem] = []
+    references: dict[str, str] = {}
     for key, raw in raw_items(config).items():
         ours = key == "_full_key_" or (key == "_target_" and is_our_target(str(raw)))
         if ours or not _refers(raw):
@@ -88,13 +92,14 @@ def _read_dict_config(config: DictConfig) -> Node:
             continue
         try:
             items[key] = plain(config[key])
+            references |= references_of(raw, items[key], config._get_root())
         except (MissingMandatoryValue, InterpolationToMissingValueError):
             items[key] = "???"
         except OmegaConfBaseException as error:
             what = f"{raw} can't be resolved: {error.msg or error}".splitlines()[0]
             problem = Problem(what, join_key(at, key), ConfigError, error)
             unresolved.append(problem)
-    return Node(items, at, tuple(unresolved))
+    return Node(items, at, tuple(unresolved), references)
 
 
 def _refers(raw: Any) -> bool:

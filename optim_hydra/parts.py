@@ -23,6 +23,7 @@ from optim_hydra.lr_scheduler import (
 from optim_hydra.node import Node, read_node
 from optim_hydra.parameters import Parameters, read_parameters
 from optim_hydra.prepared import Prepared, prepare
+from optim_hydra.references import hide_in
 from optim_hydra.schedule_plan import plan_schedules
 from optim_hydra.tree import NODE_NAME
 from optim_hydra.unmatched import listed
@@ -84,7 +85,7 @@ def build_optimizers(
         if not own.found and not node.target:
             with contextlib.suppress(ConfigError):  # `own` has its problems
                 plan_schedules(*read_schedule(node, total_training_steps, own), own)
-        problems.found += own.found
+        problems.found += hide_in(own.found, node.references)
         if ready is not None:
             prepared[name] = ready
     problems.raise_if_any()

@@ -22,7 +22,7 @@ from optim_hydra.needs import need_of
 from optim_hydra.node import Node
 from optim_hydra.schema import OptimConfig
 from optim_hydra.signature import signature_of
-from optim_hydra.targets import Target, load_class, resolve_target
+from optim_hydra.targets import load_class, plain_target, resolve_target
 from optim_hydra.wrapping import Wrapper, find_wrapper, inner_config, inner_problems
 
 if TYPE_CHECKING:
@@ -134,8 +134,8 @@ def _plan_wrapped(
 
 def _plan_plain(node: Node, problems: Problems) -> Plan | None:
     problems.found += node.unresolved
-    impl, _, name = node.target.rpartition(".")
-    cls = load_class(Target(impl, name, "_target_", "_target_"), problems)
+    target = plain_target(node.target, problems)
+    cls = None if target is None else load_class(target, problems)
     if cls is None or is_refused(cls, problems):
         return None
     given = given_by_plain_node(node.arguments())

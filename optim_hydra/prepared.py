@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from optim_hydra.node import Node
 from optim_hydra.parameters import Parameters
 from optim_hydra.plain_load import refuse_names_in_plain_load
 from optim_hydra.planning import plan_node
+from optim_hydra.references import hide, hiding
 from optim_hydra.report import assignment_report
 from optim_hydra.state_slots import set_policy
 from optim_hydra.watch import watch
@@ -38,6 +40,8 @@ class Prepared:
     assembly: Assembly
     at: str
     provides: frozenset[str]
+    references: Mapping[str, str]
+    """Text that a resolver gave -> its reference, for the log."""
 
     def construct(self) -> Optimizer:
         """Make the optimizer; nothing outside of it is changed.
@@ -46,7 +50,8 @@ class Prepared:
             ConfigError: A class refuses its arguments.
 
         """
-        built = self.assembly.construct(self.at)
+        with hiding(self.references):
+            built = self.assembly.construct(self.at)
         if len(built) == 1:
             return built[0]
         names = [type(optimizer).__name__ for optimizer in built]
@@ -87,7 +92,8 @@ class Prepared:
 
     def _arguments(self) -> str:
         """Say what each class was called with."""
-        return ", ".join(f"{cls.__name__} {kwargs}" for cls, kwargs in self._called())
+        called = [f"{cls.__name__} {kwargs}" for cls, kwargs in self._called()]
+        return hide(", ".join(called), self.references)
 
     def _described(self, optimizer: Optimizer) -> dict[str, Any]:
         """Return classes, arguments and groups as plain data."""
@@ -95,7 +101,7 @@ class Prepared:
         classes = [
             {
                 "class": path_of(cls),
-                "arguments": dict(kwargs),
+                "arguments": {n: self._shown(v) for n, v in kwargs.items()},
                 "weight_decay_is": decay_meaning(cls, kwargs),
             }
             for cls, kwargs in self._called()
@@ -103,6 +109,9 @@ class Prepared:
         groups = [{k: v for k, v in row.items() if k != "names"} for row in rows]
         unused = self.assembly.plan.unused_keys if self.at else []
         return {"classes": classes, "groups": groups, "unused": unused}
+
+    def _shown(self, value: Any) -> Any:
+        return hide(value, self.references) if isinstance(value, str) else value
 
     def _warn(self) -> None:
         """Warn about what was dropped, since strict is false."""
@@ -145,7 +154,7 @@ def prepare(
         problems.add(what)
     for cls in assembly.classes:
         _check_protocol(cls, provides, problems)
-    return Prepared(assembly, node.at, provides)
+    return Prepared(assembly, node.at, provides, node.references)
 
 
 def _check_protocol(

@@ -42,6 +42,8 @@ class Signature:
 
     first: str
     arguments: dict[str, Argument]
+    is_base: bool = False
+    """Whether it wants `defaults`, as torch's own base class does."""
 
 
 def _parameters_of(base: type) -> list[inspect.Parameter]:
@@ -70,6 +72,10 @@ def _is_read(base: type, name: str) -> bool:
     return False
 
 
+def _is_due(parameter: inspect.Parameter) -> bool:
+    return parameter.default is _EMPTY
+
+
 class _Anything:
     """Stand for the instance that a descriptor in place of `__init__` is bound to."""
 
@@ -81,17 +87,21 @@ def signature_of(cls: type) -> Signature:
     if not declared:
         return signature
     further = {name: Argument(name, None, "") for name in declared}
-    return Signature(signature.first, {**further, **signature.arguments})
+    arguments = {**further, **signature.arguments}
+    return Signature(signature.first, arguments, signature.is_base)
 
 
 @functools.lru_cache(maxsize=1024)
 def _inspect(cls: type) -> Signature:
-    first = ""
+    first, is_base = "", None
     arguments: dict[str, Argument] = {}
     for base in cls.__mro__:
         if "__init__" not in vars(base) or base is object:
             continue
         parameters = _parameters_of(base)
+        if is_base is None:
+            named = [p.name for p in parameters if p.kind in _NAMED and _is_due(p)]
+            is_base = "defaults" in named
         if parameters and parameters[0].kind in _POSITIONAL:
             first = first or parameters[0].name
             parameters = parameters[1:]
@@ -107,4 +117,4 @@ def _inspect(cls: type) -> Signature:
             break
     arguments.pop(first, None)
     arguments.pop("defaults", None)  # torch's base class, never a config value
-    return Signature(first or "params", arguments)
+    return Signature(first or "params", arguments, bool(is_base))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from optim_hydra.declared import DECLARED, NameTakenError
 from optim_hydra.errors import Problems, TargetError, nearest
 from optim_hydra.missing import (
     DEFAULT_IMPL,
     DISTRIBUTIONS,
+    is_optimizer_class,
     no_such_class,
     not_installed,
     optimizer_names,
@@ -21,7 +22,7 @@ from optim_hydra.registry import registered_class
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
-__all__ = ["Target", "load_class", "resolve_target"]
+__all__ = ["Target", "load_class", "plain_target", "resolve_target"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def resolve_target(impl: str, name: str, problems: Problems) -> Target | None:
         return Target(registered.__module__, registered.__qualname__, found=registered)
     dotted = registered or name
     for text, key in ((impl, "optimizer_impl"), (dotted, "optimizer")):
-        if not all(part.isidentifier() for part in text.split(".")):
+        if not _is_path(text):
             what = f"{text!r} is neither a Python name nor a dotted path of them"
             problems.add(what, key, TargetError)
             return None
@@ -69,6 +70,20 @@ def resolve_target(impl: str, name: str, problems: Problems) -> Target | None:
         problems.add(what, "optimizer", TargetError)
         return None
     return Target(module, last, impl_key="optimizer")
+
+
+def plain_target(path: str, problems: Problems) -> Target | None:
+    """Read the `_target_` of a plain Hydra node."""
+    impl, _, name = path.rpartition(".")
+    if not (impl and _is_path(path)):
+        what = f"{path!r} is no dotted path of a class: write torch.optim.SGD, or"
+        problems.add(f"{what} optimizer: SGD without _target_", "_target_", TargetError)
+        return None
+    return Target(impl, name, "_target_", "_target_")
+
+
+def _is_path(text: str) -> bool:
+    return all(part.isidentifier() for part in text.split("."))
 
 
 def load_class(target: Target, problems: Problems) -> type[Optimizer] | None:
@@ -131,8 +146,8 @@ def _check_class(
 ) -> type[Optimizer] | None:
     from torch.optim import Optimizer  # noqa: PLC0415 - torch only once a class is due
 
-    if not (isinstance(found, type) and issubclass(found, Optimizer)):
-        kind = "class" if isinstance(found, type) else type(found).__name__
+    if not is_optimizer_class(found):
+        kind = "class" if issubclass(type(found), type) else type(found).__name__
         what = f"{target} is a {kind} and no torch.optim.Optimizer"
         near = nearest(target.name, names) or ": choose a subclass such as AdamW"
         problems.add(what + near, target.name_key, TargetError)
@@ -141,4 +156,4 @@ def _check_class(
         what = "torch.optim.Optimizer is the base class: choose one such as AdamW"
         problems.add(what, target.name_key, TargetError)
         return None
-    return found
+    return cast("type[Optimizer]", found)

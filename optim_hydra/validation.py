@@ -13,6 +13,7 @@ from optim_hydra.errors import OptimHydraWarning, Problems, nearest
 from optim_hydra.journal import JOURNAL
 from optim_hydra.node import Node, read_node
 from optim_hydra.planning import plan_node
+from optim_hydra.references import hide_in
 from optim_hydra.schema import CHECKS
 from optim_hydra.schema_groups import SCHEDULE_KEYS
 from optim_hydra.tree import NODE_NAME, is_optimizer_node, mappings
@@ -46,12 +47,12 @@ def validate(config: Any, *, classes: bool = False) -> None:
     problems = Problems("")
     for at, mapping in mappings(config):
         if is_optimizer_node(mapping, at):
-            own = Problems(at)
+            own, node = Problems(at), read_node(mapping)
             if classes:
-                plan_node(read_node(mapping), own, allow_open=True)
+                plan_node(node, own, allow_open=True)
             else:
-                read_config(read_node(mapping), own, allow_open=True)
-            problems.found += own.found
+                read_config(node, own, allow_open=True)
+            problems.found += hide_in(own.found, node.references)
         else:
             _warn_of_orphan(mapping, at)
     problems.raise_if_any()

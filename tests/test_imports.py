@@ -25,6 +25,7 @@ LAYERS = [
         "declared",
         "renamed_keys",
         "list_checks",
+        "references",
         "needs_table",
         "sweep.plain_results",
         "unwrapping",

@@ -29,6 +29,7 @@ from optim_hydra.errors import (
 from optim_hydra.needs import PROTOCOLS
 from optim_hydra.node import Node
 from optim_hydra.planning import Plan, plan_node
+from optim_hydra.references import hide_in
 from optim_hydra.report import AssignmentReport, assignment_report
 from optim_hydra.state_memory import StateMemory, measure_state
 from optim_hydra.validation import validate
@@ -120,6 +121,7 @@ def check_node(
     """Check one node, and build it where there is a model on the meta device."""
     checked = CheckedNode(node.at)
     plan = plan_node(node, problems, allow_open=model is None)
+    problems.found = hide_in(problems.found, node.references)
     if plan is None or problems.found:
         return checked
     checked.classes = list(dict.fromkeys(_classes(plan)))

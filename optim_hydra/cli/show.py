@@ -25,6 +25,7 @@ from optim_hydra.cli.describing import (
 from optim_hydra.decay_meaning import decay_meaning
 from optim_hydra.errors import Problems, WrongObjectError, nearest
 from optim_hydra.missing import DEFAULT_IMPL
+from optim_hydra.needs import ignored_by
 from optim_hydra.signature import Argument, signature_of
 from optim_hydra.state_memory import StateMemory, measure_state
 from optim_hydra.targets import load_class, resolve_target
@@ -180,8 +181,10 @@ def _arguments(cls: type[Optimizer]) -> Table:
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
     for title in ("argument", "default", "set by"):
         table.add_column(title, overflow="fold")
+    ignored = ignored_by(cls)
     for argument in signature_of(cls).arguments.values():
-        table.add_row(*map(Text, (argument.name, _default(argument), reach(argument))))
+        key = "nothing: it is not read" if argument.name in ignored else reach(argument)
+        table.add_row(*map(Text, (argument.name, _default(argument), key)))
     return table
 
 
@@ -190,13 +193,13 @@ def _default(argument: Argument) -> str:
 
 
 def _data(shown: Shown) -> dict[str, Any]:
-    memory = shown.memory
+    memory, ignored = shown.memory, ignored_by(shown.cls)
     arguments = [
         {
             "name": argument.name,
             "default": None if argument.is_required else repr(argument.default),
             "required": argument.is_required,
-            "set_by": reach(argument).split(", "),
+            "set_by": [] if argument.name in ignored else reach(argument).split(", "),
         }
         for argument in signature_of(shown.cls).arguments.values()
     ]

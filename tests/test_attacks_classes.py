@@ -1,0 +1,147 @@
+"""Objects that lie about what they are, or whose metaclass answers in their place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from torch import nn
+from torch.optim import SGD, Optimizer
+
+from case_helpers import offer, refused
+from optim_hydra import build_optimizer
+
+NODE = {"optimizer_impl": "hostile_impl", "optimizer": "Hostile"}
+
+
+class CalledError(BaseException):
+    """Whatever raises it should not have been called."""
+
+
+class LiesAboutItsClass:
+    """Say to be a class of optimizers; calling it is what it is after."""
+
+    __bases__ = (Optimizer,)
+    __name__ = __qualname__ = "SGD"
+    __mro__ = (Optimizer,)
+
+    @property
+    def __class__(self) -> type:
+        return type
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        raise CalledError
+
+
+class SaysYes(type):
+    """Claim to be above and below everything."""
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return True
+
+    def __instancecheck__(cls, other: object) -> bool:
+        return True
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> None:
+        raise CalledError
+
+
+class SaysYesToAll(metaclass=SaysYes):
+    """Be no optimizer."""
+
+
+class LiesAboutItsBases(type):
+    """Show other bases than there are."""
+
+    @property
+    def __mro__(cls) -> tuple[type, ...]:
+        return (cls, Optimizer, object)
+
+    __bases__ = (Optimizer,)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> None:
+        raise CalledError
+
+
+class HasOtherBases(metaclass=LiesAboutItsBases):
+    """Be no optimizer."""
+
+
+@pytest.mark.parametrize(
+    ("found", "kind"),
+    [
+        (LiesAboutItsClass(), "LiesAboutItsClass"),
+        (SaysYesToAll, "class"),
+        (HasOtherBases, "class"),
+        (SGD.__init__, "function"),
+        (None, "NoneType"),
+    ],
+)
+def test_only_a_real_optimizer_class_is_called(
+    module: nn.Module, monkeypatch: pytest.MonkeyPatch, found: object, kind: str
+) -> None:
+    offer(monkeypatch, "hostile_impl", Hostile=found)
+    assert str(refused(module, NODE)) == (
+        f"hostile_impl.Hostile is a {kind} and no torch.optim.Optimizer: choose a"
+        " subclass such as AdamW @ optimizer"
+    )
+
+
+class Answers(type(Optimizer)):
+    """Have every attribute that is asked for."""
+
+    def __getattr__(cls, name: str) -> Any:
+        return print
+
+
+class Explodes(type(Optimizer)):
+    """Raise at every attribute that is not there."""
+
+    def __getattr__(cls, name: str) -> Any:
+        raise CalledError
+
+
+@pytest.mark.parametrize("metaclass", [Answers, Explodes])
+def test_a_metaclass_is_not_asked_what_its_class_needs(
+    module: nn.Module, monkeypatch: pytest.MonkeyPatch, metaclass: type
+) -> None:
+    def init(self: SGD, params: Any, lr: float = 1e-3) -> None:
+        SGD.__init__(self, params, lr)
+
+    hostile = metaclass("Hostile", (SGD,), {"__init__": init})
+    offer(monkeypatch, "hostile_impl", Hostile=hostile)
+    optimizer = build_optimizer(module, {**NODE, "lr": 0.5})
+    assert type(optimizer) is hostile
+    assert optimizer.param_groups[0]["lr"] == 0.5
+
+
+def test_the_hook_of_a_base_for_subclasses_is_not_run(
+    module: nn.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Base(SGD):
+        def __init_subclass__(cls, **kwargs: Any) -> None:
+            raise CalledError
+
+    offer(monkeypatch, "hostile_impl", Hostile=Base)
+    assert type(build_optimizer(module, {**NODE, "lr": 0.5})) is Base
+
+
+def test_hooks_of_a_broken_optimizer_are_made_ready(
+    module: nn.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Hostile(Optimizer):
+        """Leave the constructor of torch out, as some wrappers do."""
+
+        def __init__(self, params: Any, lr: float = 1e-3) -> None:
+            self.inner = SGD(params, lr)
+            self.param_groups, self.state = self.inner.param_groups, self.inner.state
+
+        def step(self, closure: Any = None) -> None:
+            self.inner.step(closure)
+
+    offer(monkeypatch, "hostile_impl", Hostile=Hostile)
+    optimizer = build_optimizer(module, {**NODE, "lr": 0.5, "clip_grad": 1e-9})
+    before = module.weight.detach().clone()
+    (module.weight.sum() * 1e6).backward()
+    optimizer.step()
+    assert 0 < (module.weight - before).abs().max() < 1e-6
