@@ -38,9 +38,13 @@ def _look_up(cls: type) -> Need:
     return _completed(Need(), cls)
 
 
-@functools.lru_cache(maxsize=1024)
 def ignored_by(cls: type) -> frozenset[str]:
     """Return the arguments that a class takes and does nothing with."""
+    return _ignored_by(cls)
+
+
+@functools.lru_cache(maxsize=1024)
+def _ignored_by(cls: type) -> frozenset[str]:
     arguments = signature_of(cls).arguments.values()
     unread = {argument.name for argument in arguments if not argument.is_read}
     return frozenset(unread) | frozenset(need_of(cls).ignored)

@@ -72,6 +72,15 @@ def _is_read(base: type, name: str) -> bool:
     return False
 
 
+def _leads_on(base: type, parameter: inspect.Parameter) -> bool:
+    """Whether a parameter takes further names, and the constructor does not drop them.
+
+    What a `**kwargs` that is never read takes is lost.
+    """
+    is_open = parameter.kind is inspect.Parameter.VAR_KEYWORD
+    return is_open and _is_read(base, parameter.name)
+
+
 def _is_due(parameter: inspect.Parameter) -> bool:
     return parameter.default is _EMPTY
 
@@ -113,7 +122,7 @@ def _inspect(cls: type) -> Signature:
                 _is_read(base, parameter.name),
             )
             arguments.setdefault(parameter.name, argument)
-        if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+        if not any(_leads_on(base, parameter) for parameter in parameters):
             break
     arguments.pop(first, None)
     arguments.pop("defaults", None)  # torch's base class, never a config value

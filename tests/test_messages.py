@@ -539,7 +539,7 @@ ROWS = [
         ),
     ),
     Row(
-        "required argument missing",
+        "an argument that has to be set",
         {
             "optimizer_impl": "bitsandbytes.optim",
             "optimizer": "LARS",
@@ -547,9 +547,8 @@ ROWS = [
         },
         ConfigError,
         (
-            "bitsandbytes.optim.lars.LARS refuses its arguments:"
-            " NotImplementedError: LARS without momentum is not supported! @"
-            " actor.optim"
+            "LARS does not work with momentum=0: write 0.9 @"
+            " actor.optim.override_optimizer_config.momentum"
         ),
     ),
     Row(
