@@ -18,7 +18,7 @@ from zoo_loops import Task, falls, make_task, train
 from zoo_values import candidates, snapshot
 
 from optim_hydra import OptimHydraError, build_optimizer
-from optim_hydra.arguments import EXTRA, FIELDS
+from optim_hydra.given import EXTRA, FIELDS
 from optim_hydra.needs import PROTOCOLS, Need, ignored_by, need_of
 from optim_hydra.signature import Argument, signature_of
 from optim_hydra.wrapping import find_wrapper

@@ -1,4 +1,4 @@
-"""Turn fields and `override_optimizer_config` into the constructor's arguments.
+"""Fit what a node gives to the constructor's arguments.
 
 What a class takes is read from its signature, never guessed from its name.
 """
@@ -7,44 +7,18 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 from optim_hydra.argument_values import fit_value
 from optim_hydra.errors import Problems, UnknownKeyError, join_key, nearest
+from optim_hydra.given import EXTRA, FIELDS, Given, are_equal
 from optim_hydra.needs import ignored_by, need_of
 from optim_hydra.registry import builder_of
-from optim_hydra.schema import OptimConfig
 from optim_hydra.signature import Argument, Signature, signature_of
 from optim_hydra.tree import TARGET_REFUSED, has_target
-from optim_hydra.value_checks import Refused, shown
+from optim_hydra.value_checks import Refused
 
-__all__ = [
-    "EXTRA",
-    "FIELDS",
-    "Given",
-    "Planned",
-    "given_by_config",
-    "given_by_plain_node",
-    "given_by_rule",
-    "plan_arguments",
-]
-
-FIELDS = ("lr", "weight_decay", "betas", "eps")
-EXTRA = "override_optimizer_config"
-_FLAGS = ("foreach", "fused")
-_DEFAULTS = {f.name: f.default for f in dataclasses.fields(OptimConfig)}
-
-
-@dataclasses.dataclass(frozen=True)
-class Given:
-    """A value for one constructor argument, and where the user set it."""
-
-    name: str
-    value: Any
-    key: str
-    is_default: bool = False
-    """Whether nobody set it for this class: left out where it does not fit."""
+__all__ = ["Planned", "plan_arguments"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,74 +30,6 @@ class Planned:
     """Argument name -> the key that set it."""
     dropped: tuple[str, ...]
     """Sentences about values that `strict: false` let pass."""
-
-
-def given_by_config(optim: OptimConfig, problems: Problems) -> list[Given]:
-    """List what a checked config gives: its fields, then the further arguments."""
-    extra = dict(optim.override_optimizer_config or {})
-    given = [
-        Given(name, getattr(optim, name), name, getattr(optim, name) == _DEFAULTS[name])
-        for name in FIELDS
-        if getattr(optim, name) is not None
-    ]
-    for field in given:
-        if field.name in extra:
-            value = extra.pop(field.name)
-            if not _equal(value, field.value):
-                what = (
-                    f"{field.name} is {_text(value)} here and {_text(field.value)} in"
-                    f" the field {field.name}: keep the field"
-                )
-                problems.add(what, f"{EXTRA}.{field.name}")
-    switches = _switches(optim.implementation)
-    given += [Given(name, value, "implementation") for name, value in switches.items()]
-    for name, value in extra.items():
-        if value == "???":
-            continue  # noted where the node was read
-        if name in (_FLAGS if optim.implementation == "fastest" else switches):
-            what = f"{name} is set here and by implementation: keep one of them"
-            problems.add(what, f"{EXTRA}.{name}")
-        given.append(Given(name, value, f"{EXTRA}.{name}"))
-    return given
-
-
-def given_by_rule(
-    optim: OptimConfig, rule: Mapping[str, Any], problems: Problems, *, same_class: bool
-) -> list[Given]:
-    """List what a rule gives: its own values, and the node's where it has none.
-
-    Args:
-        optim: The checked node.
-        rule: The checked rule.
-        problems: Of the rule; the node's own values are reported with the node.
-        same_class: Whether the rule keeps the node's class, and with it the node's
-            further arguments.
-
-    """
-    extra = optim.override_optimizer_config if same_class else {}
-    items = {**(extra or {}), **_switches(optim.implementation)}
-    given = {n: Given(n, v, n, is_default=True) for n, v in items.items()}
-    for name in FIELDS:
-        value = getattr(optim, name)
-        if name in rule:
-            given[name] = Given(name, rule[name], name)
-        elif f"{name}_mult" in rule:
-            value *= rule[f"{name}_mult"]
-            given[name] = Given(name, value, f"{name}_mult")
-        elif value is not None:
-            given[name] = Given(name, value, name, is_default=True)
-    for name, value in rule.get(EXTRA, {}).items():
-        key = f"{EXTRA}.{name}"
-        if name in FIELDS:
-            problems.add(f"{name} is a field of the rule itself: write it there", key)
-        else:
-            given[name] = Given(name, value, key)
-    return [item for item in given.values() if item.value != "???"]
-
-
-def given_by_plain_node(arguments: Mapping[str, Any]) -> list[Given]:
-    """List what a plain Hydra node (`_target_: torch.optim.SGD`) gives."""
-    return [Given(name, value, name) for name, value in arguments.items()]
 
 
 def plan_arguments(
@@ -184,7 +90,7 @@ def _taken_by(cls: type) -> Signature:
 
 
 def _is_own_default(cls: type, item: Given) -> bool:
-    return _equal(item.value, signature_of(cls).arguments[item.name].default)
+    return are_equal(item.value, signature_of(cls).arguments[item.name].default)
 
 
 def _fit(
@@ -237,15 +143,6 @@ def _not_taken(cls: type, signature: Signature, item: Given) -> str:
     return f"{cls.__name__} takes no {item.name}{hint} {accepted}"
 
 
-def _switches(implementation: str | None) -> dict[str, bool]:
-    """Translate `implementation` into torch's two flags."""
-    if implementation in (None, "fastest"):  # which is chosen for the parameters
-        return {}
-    if implementation == "for-loop":
-        return {"foreach": False, "fused": False}
-    return {implementation: True}
-
-
 def _is_spare_switch(item: Given) -> bool:
     # "for-loop" asks for neither; a class that lacks a flag is on the loop anyway.
     return item.key == "implementation" and item.value is False
@@ -253,16 +150,3 @@ def _is_spare_switch(item: Given) -> bool:
 
 def _length(value: Any) -> int | None:
     return len(value) if isinstance(value, (list, tuple)) else None
-
-
-def _equal(first: Any, second: Any) -> bool:
-    if isinstance(first, list):
-        first = tuple(first)
-    try:
-        return bool(first == second or float(first) == float(second))
-    except (TypeError, ValueError, OverflowError):
-        return False
-
-
-def _text(value: Any) -> str:
-    return str(list(value)) if isinstance(value, tuple) else shown(value)

@@ -8,11 +8,12 @@ from typing import Any
 from torch import Tensor, distributed, nn
 from torch.optim import Optimizer
 
-from optim_hydra.arguments import EXTRA, Planned
+from optim_hydra.arguments import Planned
 from optim_hydra.calls import Caller
 from optim_hydra.clipping import SPARSE
 from optim_hydra.construct import construct
 from optim_hydra.errors import Problems
+from optim_hydra.given import EXTRA
 from optim_hydra.group_records import record_groups
 from optim_hydra.groups import ClassGroups, make_groups, mesh_of
 from optim_hydra.implementation import with_fastest

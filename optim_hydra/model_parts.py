@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 from torch import nn
 from torch.optim import Optimizer
 
-from optim_hydra.arguments import given_by_plain_node, plan_arguments
+from optim_hydra.arguments import plan_arguments
 from optim_hydra.assembly import assemble
 from optim_hydra.errors import Problems, WrongObjectError
+from optim_hydra.given import given_by_plain_node
 from optim_hydra.parameters import read_each
 from optim_hydra.planning import Plan, Variant
 from optim_hydra.schema import OptimConfig

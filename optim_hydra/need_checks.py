@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 
-from optim_hydra.arguments import EXTRA, Planned
+from optim_hydra.arguments import Planned
 from optim_hydra.errors import Problems
+from optim_hydra.given import EXTRA
 from optim_hydra.missing import DISTRIBUTIONS
 from optim_hydra.needs import need_of
 from optim_hydra.registry import builder_of

@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from optim_hydra.arguments import (
+from optim_hydra.arguments import Planned, plan_arguments
+from optim_hydra.checking import read_config
+from optim_hydra.errors import Problems, UnknownKeyError, join_key
+from optim_hydra.given import (
     EXTRA,
     FIELDS,
     Given,
-    Planned,
     given_by_config,
     given_by_plain_node,
     given_by_rule,
-    plan_arguments,
 )
-from optim_hydra.checking import read_config
-from optim_hydra.errors import Problems, UnknownKeyError, join_key
 from optim_hydra.need_checks import check_wants, is_refused
 from optim_hydra.needs import need_of
 from optim_hydra.node import Node

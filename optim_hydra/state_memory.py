@@ -114,7 +114,7 @@ def _try(
 ) -> tuple[int, str]:
     """Return the bytes after a step of copies, or why there is none."""
     try:
-        # torchao's steps run as they are written: compiling takes half a minute.
+        # torchao's steps as they are written: compiling takes half a minute.
         eager = torch.compiler.set_stance("force_eager")
         with torch.random.fork_rng([]), warnings.catch_warnings(), eager:
             warnings.simplefilter("ignore")

@@ -36,7 +36,7 @@ LAYERS = [
     {"schema", "rename_notices", "registry", "argument_values"},
     {"bound_schedule"},
     {"schedule_plan", "node", "clipping", "scheduled_lr", "targets"},
-    {"migration", "json_schema"},
+    {"migration", "json_schema", "given"},
     {"override_text", "arguments", "checking"},
     {"wrapping", "need_checks"},
     {"planning"},

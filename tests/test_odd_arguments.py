@@ -17,8 +17,9 @@ from optim_hydra import (
     ConfigError,
     build_optimizer,
 )
-from optim_hydra.arguments import Given, plan_arguments
+from optim_hydra.arguments import plan_arguments
 from optim_hydra.errors import Problems, UnknownKeyError
+from optim_hydra.given import Given
 
 
 def planned(cls: type, **values: Any) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def needs_of(cls: type[Optimizer]) -> dict[str, str]:
     """
     need = need_of(cls)
     if need.refusal:
-        return {"no config": need.refusal}
+        return {"other means": need.refusal}
     needs = _of_the_loop(need)
     needs |= _of_the_node(need)
     wrapper = find_wrapper(cls, None)
@@ -118,7 +118,9 @@ def _of_the_node(need: Need) -> dict[str, str]:
         needs[f"{want.argument} set"] = f"{EXTRA}.{want.argument}: {want.instead}"
     if need.group_keys:
         what = f"{need.flag} in its groups" if need.flag else "low-rank groups"
-        needs[what] = f"a rule, param_groups: [{{ndim: 2, {EXTRA}: {_keys_of(need)}}}]"
+        needs[what] = (
+            f"a rule, param_groups: [{{ndim: 2, {EXTRA}: {_flow(_keys_of(need))}}}]"
+        )
     return needs
 
 
@@ -136,6 +138,15 @@ def starting_node(cls: type[Optimizer], impl: str, name: str) -> dict[str, Any]:
         rule = {"ndim": 2, EXTRA: _keys_of(need_of(cls))}
         return {**node, **_values(cls), "param_groups": [rule]}
     return {**node, **_values(cls)}
+
+
+def _flow(values: dict[str, Any]) -> str:
+    """Write plain values as YAML on one line."""
+    return f"{{{', '.join(f'{name}: {_word(v)}' for name, v in values.items())}}}"
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _keys_of(need: Need) -> dict[str, Any]:

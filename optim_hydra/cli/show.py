@@ -13,7 +13,6 @@ from rich.table import Table
 from rich.text import Text
 from torch.optim import Optimizer
 
-from optim_hydra.arguments import FIELDS
 from optim_hydra.cli.catalogue import catalogue, quiet, version_of
 from optim_hydra.cli.describing import (
     SIDE,
@@ -24,6 +23,7 @@ from optim_hydra.cli.describing import (
 )
 from optim_hydra.decay_meaning import decay_meaning
 from optim_hydra.errors import Problems, WrongObjectError, nearest
+from optim_hydra.given import FIELDS
 from optim_hydra.missing import DEFAULT_IMPL
 from optim_hydra.needs import ignored_by
 from optim_hydra.signature import Argument, signature_of
