@@ -118,9 +118,8 @@ def _of_the_node(need: Need) -> dict[str, str]:
         needs[f"{want.argument} set"] = f"{EXTRA}.{want.argument}: {want.instead}"
     if need.group_keys:
         what = f"{need.flag} in its groups" if need.flag else "low-rank groups"
-        needs[what] = (
-            f"a rule, param_groups: [{{ndim: 2, {EXTRA}: {_flow(_keys_of(need))}}}]"
-        )
+        keys = _flow(_keys_of(need))
+        needs[what] = f"a rule, param_groups: [{{ndim: 2, {EXTRA}: {keys}}}]"
     return needs
 
 
