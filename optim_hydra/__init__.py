@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from optim_hydra.checkpoint import optimizer_state_dict as optimizer_state_dict
     from optim_hydra.clipping import grad_norm as grad_norm
     from optim_hydra.container import OptimizersContainer as OptimizersContainer
+    from optim_hydra.convert import convert_config as convert_config
     from optim_hydra.export import (
         export_optimizer_state_dict as export_optimizer_state_dict,
     )
@@ -57,6 +58,7 @@ __all__ = [
     "build_optimizer",
     "build_optimizers",
     "compose",
+    "convert_config",
     "export_optimizer_state_dict",
     "grad_norm",
     "load_optimizer_state_dict",
@@ -80,6 +82,7 @@ _LAZY = {
     "build_lr_scheduler": "lr_scheduler",
     "build_optimizer": "builder",
     "build_optimizers": "parts",
+    "convert_config": "convert",
     "export_optimizer_state_dict": "export",
     "grad_norm": "clipping",
     "load_optimizer_state_dict": "resume",

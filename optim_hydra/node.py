@@ -14,10 +14,11 @@ from omegaconf.errors import (
 )
 
 from optim_hydra.errors import ConfigError, Problem, WrongObjectError, join_key
+from optim_hydra.foreign_keys import VERL_CLASSES
 from optim_hydra.references import references_of
 from optim_hydra.tree import is_our_target, raw_items
 
-__all__ = ["NODE_KEYS", "Node", "plain", "read_node", "read_parts"]
+__all__ = ["NODE_KEYS", "Node", "plain", "read_as", "read_node", "read_parts"]
 
 NODE_KEYS = ("_recursive_", "_convert_", "_partial_", "_full_key_")
 
@@ -51,11 +52,51 @@ class Node:
 def read_node(config: object) -> Node:
     """Read a DictConfig, dataclass instance or mapping.
 
+    One of verl's config classes, or a node whose `_target_` names one, is converted.
+
     Raises:
-        ConfigError: The node is empty, or text stands where a node is due.
+        ConfigError: The node is empty, text stands where a node is due, or an item of
+            verl's has no equal.
         WrongObjectError: The object is no config at all.
 
     """
+    node = _read(config)
+    target = _verl_class(config, node)
+    return _converted(node, "verl", target) if target else node
+
+
+def read_as(config: object, source: str) -> Node:
+    """Read a whole node of another library as one of ours.
+
+    Args:
+        config: As for `read_node`.
+        source: One of `conversion.SOURCES`.
+
+    Raises:
+        ConfigError: Items have no equal; see also `read_node`.
+        WrongObjectError: The object is no config at all.
+
+    """
+    node = _read(config)
+    return _converted(node, source, _verl_class(config, node))
+
+
+def _verl_class(config: object, node: Node) -> str:
+    """Return the name of verl's class of which a config is, or nothing."""
+    target = str(node.items.get("_target_") or "").rpartition(".")[2]
+    names = [base.__name__ for base in type(config).__mro__]
+    return next((name for name in (*names, target) if name in VERL_CLASSES), "")
+
+
+def _converted(node: Node, source: str, target: str) -> Node:
+    # Most programs have no such node, and need not load the rules.
+    from optim_hydra.foreign_nodes import convert_whole  # noqa: PLC0415
+
+    items = convert_whole(node.items, source, node.at, target)
+    return dataclasses.replace(node, items=items)
+
+
+def _read(config: object) -> Node:
     if isinstance(config, DictConfig):
         return _read_dict_config(config)
     if dataclasses.is_dataclass(config) and not isinstance(config, type):

@@ -1,0 +1,161 @@
+"""Convert what verl's optimizer groups have in common, and its FSDP group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optim_hydra.errors import Problems
+from optim_hydra.renamed_keys import same_value
+from optim_hydra.rewriting import EXTRA, Rewriting, rounded
+from optim_hydra.schedule import steps_of
+from optim_hydra.signature import signature_of
+from optim_hydra.targets import Target, load_class
+
+__all__ = ["convert_fsdp", "convert_verl", "convert_warmup"]
+
+_VERL_CLIP = 1.0
+_PAIR = (0.9, 0.999)
+
+
+def convert_verl(node: Rewriting) -> None:
+    """Convert what all groups share: the clip that wins, and the warmup's two keys."""
+    clip = node.get("clip_grad")
+    if node.get("grad_clip") is not None and same_value(clip, _VERL_CLIP):
+        node.goes("clip_grad")  # verl's default, which its older key replaces
+    if node.get("_target_"):
+        node.becomes("_target_", ("_target_", "optim_hydra.build"))
+    convert_warmup(node)
+
+
+def convert_warmup(node: Rewriting, *, up: bool = False) -> None:
+    """Settle steps against ratio: positive steps win, else the ratio holds.
+
+    Args:
+        node: With our names for the two.
+        up: Whether a share of steps is rounded up, as transformers does; else down.
+
+    """
+    steps, ratio = node.number("lr_warmup_steps"), node.number("lr_warmup_steps_ratio")
+    total = node.number("total_training_steps") or -1
+    if steps is not None and steps > 0:
+        if ratio:
+            node.becomes("lr_warmup_steps_ratio", ("lr_warmup_steps_ratio", 0.0))
+        return
+    if not ratio:
+        return
+    exact = ratio * total
+    wanted = int(-(-exact // 1)) if up else int(exact)
+    if total > 0 and wanted != steps_of(ratio, int(total)):
+        new = ("lr_warmup_steps", wanted), ("lr_warmup_steps_ratio", 0.0)
+        node.becomes("lr_warmup_steps_ratio", *new)
+        node.goes("lr_warmup_steps")
+    elif (
+        "lr_warmup_steps" in node
+        and steps != -1
+        and not node.is_unread("lr_warmup_steps")
+    ):
+        node.becomes("lr_warmup_steps", ("lr_warmup_steps", -1))
+
+
+def convert_fsdp(node: Rewriting) -> None:
+    """Convert the FSDP group, which has our names: values that mean other things."""
+    convert_verl(node)
+    schedule = node.get("lr_scheduler_type") or node.get("warmup_style")
+    if node.whole and schedule in (None, "constant"):
+        node.goes("min_lr_ratio", "num_cycles", "zero_indexed_step")
+    elif node.get("zero_indexed_step") is False:
+        _shift(node)
+    if node.get("lr_scheduler") == "wsd":
+        _convert_wsd(node)
+    for name in ("lr", "weight_decay", "betas"):
+        path = f"{EXTRA}.{name}"
+        if path in node:  # of two values verl takes this one
+            node.becomes(path, (name, node.items[path]))
+            node.goes(name)
+    if "optimizer" in node or node.whole:
+        _convert_betas(node)
+
+
+def _shift(node: Rewriting) -> None:
+    """Begin one step later in the same curve, as verl does (it shifts all of it)."""
+    total = node.number("total_training_steps") or -1
+    steps, ratio = node.number("lr_warmup_steps"), node.number("lr_warmup_steps_ratio")
+    warmup = int(steps if steps and steps > 0 else (ratio or 0.0) * total)
+    if total < 2 or warmup < 1:  # noqa: PLR2004 - one step is left after the shift
+        why = (
+            "zero_indexed_step: false shifts verl's whole curve by one step, here only"
+            " the warmup: say lr_warmup_steps and total_training_steps, both one less,"
+            " and lr_warmup_init_ratio, one over the warmup steps"
+        )
+        node.asks("zero_indexed_step", why)
+        return
+    node.becomes(
+        "zero_indexed_step",
+        ("lr_warmup_steps", warmup - 1),
+        ("lr_warmup_init_ratio", rounded(1.0 / warmup)),
+        ("total_training_steps", int(total) - 1),
+    )
+    node.goes("lr_warmup_steps", "lr_warmup_steps_ratio", "total_training_steps")
+
+
+def _convert_wsd(node: Rewriting) -> None:
+    """Convert wsd of verl's older SFT trainer: a tenth of what follows decays."""
+    ratio = node.number("warmup_steps_ratio") or node.number("lr_warmup_steps_ratio")
+    if ratio is None and not node.whole:
+        why = "wsd decays over 0.1 of the steps after the warmup, which is not said"
+        why += " beside it: write lr_scheduler_type: wsd with lr_decay_steps_ratio"
+        node.asks("lr_scheduler", f"{why} and lr_decay_style: cosine")
+        return
+    node.becomes(
+        "lr_scheduler",
+        ("lr_scheduler_type", "wsd"),
+        ("lr_decay_style", "cosine"),
+        ("lr_decay_steps_ratio", rounded(0.1 * (1.0 - (ratio or 0.0)))),
+    )
+
+
+def _convert_betas(node: Rewriting) -> None:
+    """Settle the betas of a class that verl gives none: it goes by the class's name."""
+    name = str(node.get("optimizer") or "AdamW")
+    if "adam" in name.lower() or "ademamix" in name.lower() or f"{EXTRA}.betas" in node:
+        return
+    betas = node.get("betas")
+    impl = str(node.get("optimizer_impl") or "torch.optim")
+    own = _own_betas(impl, name)
+    if own == ():
+        node.goes("betas")
+    elif (
+        betas is not None
+        and not _same_pair(betas, _PAIR)
+        and not _same_pair(betas, own)
+    ):
+        why = f"verl gives no betas to {name}, whose own are {_text(own)}: remove betas"
+        node.asks("betas", f"{why}, or keep it to have {_text(betas)}")
+    elif own is None:
+        why = f"verl gives no betas to {name}: write betas, those of the class itself"
+        node.asks("optimizer" if betas is None else "betas", why)
+    elif betas is not None:
+        node.becomes("betas", ("betas", list(own)))
+    elif not _same_pair(own, _PAIR):
+        node.becomes("optimizer", ("optimizer", name), ("betas", list(own)))
+
+
+def _own_betas(impl: str, name: str) -> tuple[Any, ...] | None:
+    """Return the default betas of a class: () where it takes none, None if unknown."""
+    cls = load_class(Target(impl, name), Problems(""))
+    if cls is None:
+        return None
+    argument = signature_of(cls).arguments.get("betas")
+    if argument is None:
+        return ()
+    return tuple(argument.default) if not argument.is_required else None
+
+
+def _same_pair(first: Any, second: Any) -> bool:
+    if first is None or second is None or isinstance(first, str):
+        return False
+    return list(map(float, first)) == list(map(float, second))
+
+
+def _text(values: Any) -> str:
+    return "not known" if values is None else str(list(values))
