@@ -16,11 +16,11 @@ from hydra.plugins.config_source import ConfigResult, ConfigSource
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from optim_hydra.errors import join_key
 from optim_hydra.migration import migrate_in_place
+from optim_hydra.mounts import mounts, place_of
 from optim_hydra.override_text import migrate_texts
 from optim_hydra.rename_notices import forget_written
-from optim_hydra.tree import NODE_NAME, raw_items
+from optim_hydra.tree import raw_items
 
 __all__ = ["CONF", "MigratingSearchPath", "MigratingSource"]
 
@@ -61,9 +61,10 @@ class MigratingSource(ConfigSource):
                 f"{self._inner.full_path()}/{config_path.removesuffix('.yaml')}.yaml"
             )
             where = where.removeprefix("file://")
-            at = _place_of(config_path, result.header.get("package") or "")
+            at = place_of(config_path, result.header.get("package") or "")
+            mounted = mounts(_defaults(result.config), at)
             forget_written(where)
-            migrate_in_place(result.config, at, where, _mounts(result.config, at))
+            migrate_in_place(result.config, at, where, mounted)
             _migrate_sweep(result.config, config_path, where)
         return result
 
@@ -128,31 +129,15 @@ def _state_of(source: ConfigSource, config_path: str) -> tuple[int, ...] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _place_of(config_path: str, package: str) -> str:
-    """Return the full key of a file's top level, as far as the file alone tells."""
-    group = config_path.rpartition("/")[0].replace("/", ".")
-    if group.rpartition(".")[2] == NODE_NAME or package in ("", "_group_"):
-        return package if package.rpartition(".")[2] == NODE_NAME else group
-    return "" if package == "_global_" else package
-
-
-def _mounts(config: DictConfig, at: str) -> set[str]:
-    """Return the keys at which a file's defaults list mounts the group `optim`."""
+def _defaults(config: DictConfig) -> list[str]:
+    """Return the keys of the entries of a file's defaults list."""
     defaults = config.get("defaults")
-    entries = [
+    return [
         str(key)
         for entry in (defaults if isinstance(defaults, ListConfig) else [])
         if isinstance(entry, DictConfig)
         for key in entry
     ]
-    mounted = [entry.partition("@") for entry in entries]
-    return {
-        package.removeprefix("_global_.")
-        if package.startswith("_global_.")
-        else join_key(at, package)
-        for group, _, package in mounted
-        if package and group.rpartition(" ")[2].rpartition("/")[2] == NODE_NAME
-    }
 
 
 def _migrate_sweep(config: DictConfig, config_path: str, where: str) -> None:

@@ -1,0 +1,74 @@
+"""Prove that an edited YAML text says what it should, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
+
+from optim_hydra.migrating.edits import value_text
+from optim_hydra.migrating.yaml_edits import Change
+from optim_hydra.rewriting import SAME
+
+__all__ = ["compose_all", "is_proven"]
+
+
+def compose_all(text: str) -> list[Node]:
+    """Return the documents of a text with the places of their nodes.
+
+    Raises:
+        YAMLError: It is not YAML.
+
+    """
+    return [node for node in YAML(pure=True).compose_all(text) if node is not None]
+
+
+def is_proven(
+    documents: list[Node], changes: Mapping[int, Change], result: str
+) -> bool:
+    """Whether a text is read as the old documents with these changes in them.
+
+    Args:
+        documents: As they were composed from the old text.
+        changes: By id of the mapping.
+        result: The new text.
+
+    """
+    try:
+        found = [_plain(node, {}) for node in compose_all(result)]
+    except YAMLError:
+        return False
+    return found == [_plain(node, changes) for node in documents]
+
+
+def _plain(node: Node, changes: Mapping[int, Change]) -> Any:
+    """Return what a node says, with its items in a fixed order."""
+    if isinstance(node, ScalarNode):
+        return node.tag, node.value
+    if not isinstance(node, MappingNode):
+        return [_plain(item, changes) for item in node.value]
+    change = changes.get(id(node), Change(node))
+    pairs = [(key, _new(value)) for key, value in change.added]
+    for number, (key, value) in enumerate(node.value):
+        new = change.by_number.get(number)
+        if new is None:
+            pairs.append((repr(_plain(key, changes)), _plain(value, changes)))
+            continue
+        for name, held in new:
+            is_same = held is SAME
+            pairs.append((name, _plain(value, changes) if is_same else _new(held)))
+    # A key that is new is written bare, and so is read as text.
+    return {"{": sorted((_key(key), repr(value)) for key, value in pairs)}
+
+
+def _key(key: str) -> str:
+    text = ("tag:yaml.org,2002:str", key)
+    return key if key.startswith("(") else repr(text)
+
+
+def _new(value: Any) -> Any:
+    (node,) = compose_all(value_text(value))
+    return _plain(node, {})

@@ -1,0 +1,134 @@
+"""Migrate a YAML text: find its nodes, settle their items, edit, prove the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from optim_hydra.conversion import convert_items, dialect_of
+from optim_hydra.errors import join_key
+from optim_hydra.migrating.edits import CannotEditError, Migrated
+from optim_hydra.migrating.yaml_edits import Change, change_edits
+from optim_hydra.migrating.yaml_items import Item, items_of
+from optim_hydra.migrating.yaml_nodes import (
+    FoundNode,
+    find_nodes,
+    place_in_file,
+)
+from optim_hydra.migrating.yaml_proof import compose_all, is_proven
+from optim_hydra.rewriting import EXTRA, Outcome
+from optim_hydra.schema import CHECKS
+
+__all__ = ["migrate_yaml"]
+
+
+def migrate_yaml(text: str, path: PurePath, source: str = "") -> Migrated:
+    """Say what to change in the optimizer nodes of a YAML text.
+
+    Args:
+        text: The whole file, without a byte order mark.
+        path: Whose folder tells the config group.
+        source: Of foreign keys, one of `conversion.SOURCES`, or none.
+
+    """
+    migrated = Migrated(text)
+    try:
+        documents = compose_all(text)
+    except YAMLError as error:
+        mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
+        what = error.problem if isinstance(error, MarkedYAMLError) else str(error)
+        migrated.ask(mark.index if mark else 0, "", f"the file is no YAML: {what}")
+        return migrated
+    at = place_in_file(path, text)
+    changes: dict[int, Change] = {}
+    for root in documents:
+        for node in find_nodes(root, at, source):
+            _migrate_node(node, source, migrated, changes)
+    if changes and not is_proven(documents, changes, migrated.result()):
+        migrated.edits.clear()
+        migrated.ask(0, "", "the file can't be edited safely: rename its keys by hand")
+    return migrated
+
+
+def _migrate_node(
+    node: FoundNode, source: str, migrated: Migrated, changes: dict[int, Change]
+) -> None:
+    items: dict[str, Item] = {}
+    for path, item in items_of(node.mapping, migrated.text):
+        if path in items:
+            migrated.ask(item.index, join_key(node.at, path), "the key is here twice")
+            return
+        items[path] = item
+    values = {path: item.value for path, item in items.items()}
+    target = str(values.get("_target_") or "")
+    inherited = {
+        path: item.value
+        for base in node.merged
+        for path, item in items_of(base, migrated.text)
+        if path in CHECKS
+    }
+    given = {**inherited, **values}
+    if source != "verl" or not target.startswith("verl."):
+        given.pop("_target_", None)
+    dialect = dialect_of(source, given, target) if source else ""
+    settled: dict[str, Outcome] = {}
+    for path, done in convert_items(given, dialect).items():
+        if path not in items:
+            continue
+        why = done.undecided
+        if not why and node.shared:
+            why = "it stands in a mapping that is no optimizer node at another place"
+        if why:
+            migrated.ask(items[path].index, join_key(node.at, path), why)
+        else:
+            settled[path] = done
+    _edit(node, items, settled, migrated, changes)
+
+
+def _edit(
+    node: FoundNode,
+    items: Mapping[str, Item],
+    settled: Mapping[str, Outcome],
+    migrated: Migrated,
+    changes: dict[int, Change],
+) -> None:
+    """Note the edits of one node: all of them, or a question for each."""
+    try:
+        made = [change for change in _changes(node, items, settled) if change]
+        edits = [e for change in made for e in change_edits(migrated.text, change)]
+    except CannotEditError as error:
+        for path in settled:
+            why = f"it can't be edited here: {error}"
+            migrated.ask(items[path].index, join_key(node.at, path), why)
+        return
+    migrated.edits += edits
+    changes.update({id(change.mapping): change for change in made})
+
+
+def _changes(
+    node: FoundNode, items: Mapping[str, Item], settled: Mapping[str, Outcome]
+) -> list[Change]:
+    """Sort what is new by where it stands: in the node, or below it."""
+    child = next((i.owner for p, i in items.items() if p.startswith(f"{EXTRA}.")), None)
+    outer = Change(node.mapping)
+    inner = Change(child) if child is not None else None
+    lonely: dict[str, object] = {}
+    for path, done in settled.items():
+        item = items[path]
+        below = [(n.removeprefix(f"{EXTRA}."), v) for n, v in done.new if "." in n]
+        above = [(n, v) for n, v in done.new if "." not in n]
+        if inner is not None and item.owner is inner.mapping:
+            inner.by_number[item.number] = below
+            outer.added += above
+            continue
+        outer.by_number[item.number] = above
+        if inner is not None:
+            inner.added += below
+        elif below:
+            held = items.get(EXTRA, item).number
+            lonely.update(below)
+            others = [(n, v) for n, v in outer.by_number.get(held, []) if n != EXTRA]
+            outer.by_number[held] = [*others, (EXTRA, lonely)]
+    return [outer] if inner is None else [outer, inner]
