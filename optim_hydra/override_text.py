@@ -7,16 +7,17 @@ as they were typed, so that `--cfg job` and `.hydra/overrides.yaml` show the new
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from optim_hydra.errors import MigrationError, Problem
+from optim_hydra.errors import MigrationError, Problem, RenamedKeyWarning
 from optim_hydra.foreign_keys import FOREIGN_KEYS
 from optim_hydra.rename_notices import forget_written, warn_renamed
 from optim_hydra.renamed_keys import RENAMED_KEYS, RenamedKey, conflict, same_value
 from optim_hydra.tree import NODE_NAME
 
-__all__ = ["migrate_overrides", "migrate_texts"]
+__all__ = ["migrate_overrides", "migrate_texts", "renamed_in_braces"]
 
 COMMAND_LINE = "command line"
 _OVERRIDE = re.compile(r"(?s)(?P<prefix>\+\+|\+|~)?(?P<key>[^=@\s]+)(?P<value>=.*)?")
@@ -158,6 +159,23 @@ def _says_nothing(
     """Whether null under an old key is verl's placeholder for "not set"."""
     same = [other for other in parsed if other.new_key == override.new_key]
     return not renamed.null_is_a_value or len(same) > 1
+
+
+def renamed_in_braces(text: str) -> str:
+    """Return one override with the old keys in its `{...}` values renamed, silently.
+
+    Raises:
+        MigrationError: See `migrate_overrides`.
+
+    """
+    problems: list[Problem] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RenamedKeyWarning)
+        result = _rename_in_braces(_parse(text), problems, text)
+    forget_written(text)
+    if problems:
+        raise MigrationError(problems)
+    return result
 
 
 def _rename_in_braces(override: _Override, problems: list[Problem], where: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from optim_hydra.cli.app import run
 
-COMMANDS = ("check", "list", "plot", "report", "resume", "schema", "show")
+COMMANDS = ("check", "list", "migrate", "plot", "report", "resume", "schema", "show")
 HELP = """\
 import contextlib, io, sys
 from optim_hydra_cli.app import run
@@ -24,6 +24,7 @@ assert not heavy & set(sys.modules), heavy & set(sys.modules)
 
 
 def test_help_imports_neither_torch_nor_hydra(run_fresh) -> None:
+    # run_python has torch already.
     result = run_fresh("-c", HELP, *COMMANDS, COLUMNS="80")
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("Usage: optim-hydra") == 1 + len(COMMANDS)

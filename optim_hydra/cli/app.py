@@ -12,7 +12,7 @@ from .optimizer_commands import commands
 
 __all__ = ["app", "run"]
 
-_OF_THE_COMMAND = ("matplotlib", "plotext", "rich")
+_OF_THE_COMMAND = ("matplotlib", "plotext", "rich", "ruamel")
 app = typer.Typer(
     name="optim-hydra",
     help="Optimizers from Hydra configs: choose, check and sweep them.",

@@ -145,3 +145,31 @@ def schema(
         typer.echo(schema_text(), nl=False)
     else:
         output.write_text(schema_text())
+
+
+@commands.command()
+def migrate(
+    paths: Annotated[
+        list[Path], typer.Argument(help="Files, and folders to search for them.")
+    ],
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            help="Convert keys of verl, torchtitan, transformers, megatron or veomni"
+            " too.",
+        ),
+    ] = "",
+    check: Annotated[  # noqa: FBT002 - a flag of the command line
+        bool, typer.Option("--check", help="Change nothing; status 1 if it would.")
+    ] = False,
+) -> None:
+    """Rewrite renamed keys in YAML files, scripts, Python and Markdown.
+
+    Only in optimizer nodes and overrides of them; everything else stays byte for byte.
+    What it can't decide it lists with file and line, and the status is then 1.
+    """
+    from optim_hydra.cli.migrate import migrate_files  # noqa: PLC0415
+
+    if not migrate_files(paths, source, check=check):
+        raise typer.Exit(1)

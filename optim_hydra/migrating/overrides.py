@@ -1,0 +1,157 @@
+"""Migrate the overrides of one command: find those of optimizer nodes, edit them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from optim_hydra.conversion import convert_items, dialect_of
+from optim_hydra.errors import MigrationError
+from optim_hydra.migrating.edits import (
+    CannotEditError,
+    Edit,
+    Migrated,
+    read_value,
+    value_text,
+)
+from optim_hydra.migrating.pieces import Piece
+from optim_hydra.override_text import renamed_in_braces
+from optim_hydra.rewriting import SAME, Outcome, Unread
+from optim_hydra.tree import NODE_NAME
+
+__all__ = ["Override", "migrate_command", "read_overrides"]
+
+_OVERRIDE = re.compile(
+    r"(?s)(?P<prefix>\+\+|\+|~)?(?P<key>[A-Za-z_][\w.\[\]-]*)(?P<value>=.*)?"
+)
+_GROUP = re.compile(r"(?:\+|\+\+)?optim(?:@[\w.]+)?=(?P<name>[\w.]+)")
+_VERL_GROUPS = ("fsdp", "megatron", "veomni", "torchtitan", "automodel")
+Remove = Callable[[Piece], Edit]
+
+
+@dataclass(frozen=True)
+class Override:
+    """One override of an optimizer node, such as `++actor.optim.eps=1e-8`."""
+
+    piece: Piece
+    prefix: str
+    node: str
+    path: str
+    value: str
+    """With its equals sign; empty for a key that is deleted."""
+
+    @property
+    def read(self) -> Any:
+        """Return the value as it will be read."""
+        if not self.value or self.prefix == "~":
+            return Unread(self.value)
+        return read_value(self.value[1:])
+
+    def text(self, path: str, value: Any) -> str:
+        """Return the override of another key of the same node."""
+        # The new key is in every schema, where a `+` would be refused.
+        prefix = "++" if self.prefix == "+" else self.prefix
+        held = self.value if value is SAME else f"={value_text(value, spaced=False)}"
+        return f"{prefix}{self.node}.{path}{held}"
+
+
+def read_overrides(pieces: Iterable[Piece]) -> list[Override]:
+    """Return the overrides of keys below a node called `optim`."""
+    found = []
+    for piece in pieces:
+        match = _OVERRIDE.fullmatch(piece.text)
+        if match is None or not (match["value"] or match["prefix"] == "~"):
+            continue
+        segments = match["key"].split(".")
+        if NODE_NAME not in segments[:-1]:
+            continue
+        at = len(segments) - 2 - segments[-2::-1].index(NODE_NAME)
+        node, path = ".".join(segments[: at + 1]), ".".join(segments[at + 1 :])
+        prefix = match["prefix"] or ""
+        found.append(Override(piece, prefix, node, path, match["value"] or ""))
+    return found
+
+
+def migrate_command(
+    pieces: Sequence[Piece], migrated: Migrated, source: str, remove: Remove
+) -> None:
+    """Note the edits and questions of the overrides of one command.
+
+    Args:
+        pieces: Of the command.
+        migrated: Of the text in which they stand.
+        source: Of foreign keys, one of `conversion.SOURCES`, or none.
+        remove: Makes the edit that takes one piece out, with the blanks beside it.
+
+    """
+    overrides = read_overrides(pieces)
+    for node in dict.fromkeys(override.node for override in overrides):
+        own = [override for override in overrides if override.node == node]
+        _migrate_node(own, migrated, source, remove)
+    for piece in pieces:
+        if "{" in piece.text and NODE_NAME in piece.text:
+            _migrate_braces(piece, migrated)
+        group = _GROUP.fullmatch(piece.text)
+        if source == "verl" and group and group["name"] in _VERL_GROUPS:
+            why = f"{group['name']} is a group of verl: choose one of ours, such as"
+            migrated.ask(piece.start, piece.text, f"{why} adamw")
+
+
+def _migrate_node(
+    own: list[Override], migrated: Migrated, source: str, remove: Remove
+) -> None:
+    items: dict[str, Any] = {}
+    for override in own:
+        items[override.path] = override.read
+    dialect = dialect_of(source, items) if source else ""
+    outcomes = convert_items(items, dialect)
+    for override in own:
+        done = outcomes.get(override.path)
+        if done is None:
+            continue
+        key = f"{override.node}.{override.path}"
+        if done.undecided:
+            migrated.ask(override.piece.start, key, done.undecided)
+            continue
+        try:
+            migrated.edits.append(_edit(override, done, remove))
+        except CannotEditError as error:
+            migrated.ask(override.piece.start, key, str(error))
+
+
+def _edit(override: Override, done: Outcome, remove: Remove) -> Edit:
+    piece = override.piece
+    if not done.new:
+        return remove(piece)
+    if override.prefix == "~" and not all(value is SAME for _, value in done.new):
+        msg = "a deleted key has no value to convert: delete ours"
+        raise CannotEditError(msg)
+    texts = [override.text(path, value) for path, value in done.new]
+    if len(texts) == 1 and done.new[0][1] is SAME:
+        key = texts[0].removesuffix(override.value)
+        return Edit(piece.start, piece.end - len(override.value), key)
+    if piece.quote and any(piece.quote in text for text in texts):
+        msg = "its value has quotes: write ours by hand"
+        raise CannotEditError(msg)
+    return Edit(*piece.outer, " ".join(quoted(text, piece) for text in texts))
+
+
+def quoted(text: str, piece: Piece) -> str:
+    """Put a text into the quotes that a piece had alone, or into those it needs."""
+    if not piece.is_alone:
+        return text
+    quote = piece.quote or ("'" if re.search(r"[\[\]{} *?]", text) else "")
+    return f"{quote}{text}{quote}"
+
+
+def _migrate_braces(piece: Piece, migrated: Migrated) -> None:
+    try:
+        text = renamed_in_braces(piece.text)
+    except MigrationError as error:
+        for problem in error.problems:
+            migrated.ask(piece.start, problem.key, problem.what)
+        return
+    if text != piece.text:
+        migrated.edits.append(Edit(piece.start, piece.end, text))

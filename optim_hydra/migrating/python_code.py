@@ -1,0 +1,137 @@
+"""Migrate the override texts of a Python program: those that are string literals."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from optim_hydra.foreign_keys import FOREIGN_KEYS
+from optim_hydra.migrating.edits import CannotEditError, Edit, Migrated
+from optim_hydra.migrating.overrides import migrate_command
+from optim_hydra.migrating.pieces import Piece, parts_of
+from optim_hydra.renamed_keys import RENAMED_KEYS
+from optim_hydra.tree import NODE_NAME
+
+__all__ = ["migrate_python"]
+
+_LITERAL = re.compile(r"(?s)([A-Za-z]*)('''|\"\"\"|'|\")(.*)\2")
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A token with its place in the text and the innermost bracket around it."""
+
+    token: tokenize.TokenInfo
+    start: int
+    end: int
+    bracket: tuple[str, int]
+
+
+def migrate_python(text: str, source: str = "") -> Migrated:
+    """Say what to change in the strings of a program; uses of old keys are questions.
+
+    Args:
+        text: The whole file.
+        source: Of foreign keys, one of `conversion.SOURCES`, or none.
+
+    """
+    migrated = Migrated(text)
+    try:
+        places = list(_places(text))
+    except (tokenize.TokenError, SyntaxError) as error:
+        migrated.ask(0, "", f"the file is no Python: {error.args[0]}")
+        return migrated
+    groups: dict[tuple[str, int], list[Piece]] = {}
+    brackets: dict[Piece, str] = {}
+    for number, place in enumerate(places):
+        if place.token.type == tokenize.STRING:
+            for piece in _pieces(place):
+                # Strings outside brackets have nothing to do with each other.
+                alone = ("", place.start)
+                group = place.bracket if place.bracket[0] else alone
+                groups.setdefault(group, []).append(piece)
+                brackets[piece] = place.bracket[0]
+            _ask_of_name(place, migrated)
+        _ask_of_attribute(places[number - 2 : number + 1], migrated)
+
+    def remove(piece: Piece) -> Edit:
+        if brackets[piece] != "[" or not piece.is_alone:
+            msg = "it says nothing: remove it"
+            raise CannotEditError(msg)
+        return _removed(text, piece)
+
+    for pieces in groups.values():
+        migrate_command(pieces, migrated, source, remove)
+    return migrated
+
+
+def _places(text: str) -> Iterator[_Place]:
+    starts = [0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    stack: list[tuple[str, int]] = []
+    for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
+        start = starts[token.start[0] - 1] + token.start[1]
+        end = starts[token.end[0] - 1] + token.end[1]
+        if token.type == tokenize.OP and token.string in "([{":
+            stack.append((token.string, start))
+        elif token.type == tokenize.OP and token.string in ")]}" and stack:
+            stack.pop()
+        yield _Place(token, start, end, stack[-1] if stack else ("", 0))
+
+
+def _pieces(place: _Place) -> Iterator[Piece]:
+    literal = _LITERAL.fullmatch(place.token.string)
+    if literal is None:
+        return
+    begin = place.start + literal.start(3)
+    parts = parts_of(literal[3], begin)
+    for start, end, part in parts:
+        is_alone = len(parts) == 1
+        outer = (place.start, place.end) if is_alone else (start, end)
+        yield Piece(start, end, part, outer, literal[2], is_alone=is_alone)
+
+
+def _removed(text: str, piece: Piece) -> Edit:
+    start, end = piece.outer
+    line = text.rfind("\n", 0, start) + 1
+    before = re.search(r",[ \t]*$", text[line:start])
+    if before:
+        return Edit(line + before.start(), end, "")
+    following = re.compile(r"\s*,[ \t]*").match(text, end)
+    if following:
+        end = following.end()
+        rest = re.compile(r"\r?\n").match(text, end)
+        if not text[line:start].strip() and rest:
+            return Edit(line, rest.end(), "")
+        return Edit(start, end, "")
+    before = re.search(r",\s*$", text[:start])
+    return Edit(before.start() if before else start, end, "")
+
+
+def _ask_of_name(place: _Place, migrated: Migrated) -> None:
+    """Ask about a string that is the full key of an old key."""
+    key = place.token.string.strip("'\"")
+    node, _, last = key.rpartition(".")
+    if last in RENAMED_KEYS and node.rpartition(".")[2] == NODE_NAME:
+        migrated.ask(place.start, key, f"the program names it: {_advice(last)}")
+
+
+def _ask_of_attribute(places: list[_Place], migrated: Migrated) -> None:
+    """Ask about `optim.OLD`, which reads or sets an old key."""
+    if [place.token.string for place in places[:2]] != [NODE_NAME, "."]:
+        return
+    name = places[2].token.string
+    if name in RENAMED_KEYS or name in FOREIGN_KEYS:
+        key = f"{NODE_NAME}.{name}"
+        migrated.ask(places[2].start, key, f"the program reads it: {_advice(name)}")
+
+
+def _advice(name: str) -> str:
+    renamed = RENAMED_KEYS.get(name)
+    if renamed:
+        return f"write {renamed.new}"
+    return FOREIGN_KEYS[name].advice({})

@@ -1,0 +1,32 @@
+"""Migrate a shell script, a Makefile or a Slurm file."""
+
+from __future__ import annotations
+
+from optim_hydra.migrating.edits import Edit, Migrated
+from optim_hydra.migrating.flags import migrate_flags
+from optim_hydra.migrating.overrides import migrate_command
+from optim_hydra.migrating.pieces import Piece, pieces_of
+from optim_hydra.migrating.removal import removed
+from optim_hydra.migrating.shell_words import commands
+
+__all__ = ["migrate_script"]
+
+
+def migrate_script(text: str, source: str = "") -> Migrated:
+    """Say what to change in the overrides and flags of the commands of a text.
+
+    Args:
+        text: The whole file.
+        source: Of foreign keys and flags, one of `conversion.SOURCES`, or none.
+
+    """
+    migrated = Migrated(text)
+
+    def remove(piece: Piece) -> Edit:
+        return removed(text, *piece.outer)
+
+    for words in commands(text):
+        pieces = list(pieces_of(words))
+        migrate_command(pieces, migrated, source, remove)
+        migrate_flags(pieces, migrated, source)
+    return migrated
