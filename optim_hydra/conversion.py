@@ -132,7 +132,7 @@ def convert_items(
         row = FOREIGN_KEYS.get(key)
         if row is not None and (known is None or not _has_row(key, known.owner)):
             source = _OWNER_SOURCES[row.owner]
-            node.asks(key, f"{row.advice(items)} (--from {source} knows more)")
+            node.asks(key, f"{row.advice(items)} (or let --from {source} convert it)")
     if known is not None:
         known.convert(node)
     return node.settle()
@@ -172,7 +172,7 @@ def _by_table(node: Rewriting, owner: str) -> None:
             node.becomes(row.key, (row.instead, SAME))
         elif row.absolute_rate:
             node.share(row.key, row.instead)
-        elif row.neutral or not row.instead:
+        else:
             node.asks(row.key, row.advice(node.items))
 
 

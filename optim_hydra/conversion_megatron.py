@@ -59,7 +59,7 @@ def convert_verl_megatron(node: Rewriting) -> None:
     is_set = betas is not None and list(betas) != list(_PAIR)
     if is_set:
         why = "verl gives Megatron no betas, so it had [0.9, 0.999]: remove betas, or"
-        why += f" keep it to have {list(betas)} (and take --from megatron)"
+        why += f" keep it to have {list(betas)}"
         node.asks("betas", why)
     convert_verl(node)
     convert_megatron(node)
@@ -116,6 +116,8 @@ def _convert_schedule(node: Rewriting) -> None:
         shown = style or getattr(node.items["lr_decay_style"], "text", "null")
         why = f"no schedule for Megatron's {shown}: write lr_scheduler_type, one of"
         node.asks("lr_decay_style", f"{why} constant, linear, cosine, wsd or your own")
+        if style:
+            node.goes("lr_wsd_decay_style", "lr_wsd_decay_steps", "lr_wsd_decay_iters")
     else:
         why = "it has an effect with lr_decay_style: WSD alone, which is not said here"
         for key in ("lr_wsd_decay_style", "lr_wsd_decay_steps", "lr_wsd_decay_iters"):

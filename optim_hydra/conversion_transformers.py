@@ -7,7 +7,7 @@ from typing import Any
 
 from optim_hydra.conversion_megatron import decay_share
 from optim_hydra.conversion_verl import convert_warmup
-from optim_hydra.rewriting import EXTRA, Rewriting, rounded
+from optim_hydra.rewriting import EXTRA, Rewriting, Unread, rounded
 
 __all__ = ["TRAINER_CLASSES", "convert_transformers"]
 
@@ -84,19 +84,25 @@ def _convert_class(node: Rewriting) -> None:
 
 
 def _convert_arguments(node: Rewriting, name: str) -> None:
-    text = node.get("optim_args")
-    parts = [part.partition("=") for part in str(text or "").split(",") if part.strip()]
-    if text is None and not node.is_unread("optim_args"):
+    held = node.items["optim_args"]
+    text = held.text.strip("'\"") if isinstance(held, Unread) else held
+    if text is None:
         node.goes("optim_args")
-    elif text is None or not all(equals for _, equals, _ in parts):
+        return
+    parts = [part.partition("=") for part in str(text).split(",") if part.strip()]
+    if "$" in str(text) or not all(equals for _, equals, _ in parts):
         why = f"optim_args is no list of key=value: write {EXTRA}"
-        node.asks("optim_args", why)
-    elif name in ("adamw_torch", "adamw_torch_fused"):
-        why = f"the Trainer ignores optim_args with {name}: remove it, or write {EXTRA}"
-        node.asks("optim_args", why)
+    elif name in ("", "adamw_torch", "adamw_torch_fused"):
+        why = f"the Trainer ignores optim_args with {name or 'its default'}: remove it,"
+        why += f" or write {EXTRA}"
+    elif name not in TRAINER_CLASSES:
+        why = f"it goes with optim: write {EXTRA}"
     else:
         pairs = [(f"{EXTRA}.{key.strip()}", _read(value)) for key, _, value in parts]
         node.becomes("optim_args", *pairs)
+        return
+    for key in ("optim", "optim_args"):  # one says nothing without the other
+        node.asks(key, why)
 
 
 def _read(text: str) -> Any:

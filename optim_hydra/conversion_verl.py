@@ -63,7 +63,7 @@ def convert_fsdp(node: Rewriting) -> None:
     schedule = node.get("lr_scheduler_type") or node.get("warmup_style")
     if node.whole and schedule in (None, "constant"):
         node.goes("min_lr_ratio", "num_cycles", "zero_indexed_step")
-    elif node.get("zero_indexed_step") is False:
+    elif schedule == "cosine" and node.get("zero_indexed_step") is False:
         _shift(node)
     if node.get("lr_scheduler") == "wsd":
         _convert_wsd(node)
@@ -81,7 +81,8 @@ def _shift(node: Rewriting) -> None:
     total = node.number("total_training_steps") or -1
     steps, ratio = node.number("lr_warmup_steps"), node.number("lr_warmup_steps_ratio")
     warmup = int(steps if steps and steps > 0 else (ratio or 0.0) * total)
-    if total < 2 or warmup < 1:  # noqa: PLR2004 - one step is left after the shift
+    # In a file it may be ours already, which says less: only a warmup's first step.
+    if total < 2 or warmup < 1 or not node.whole:  # noqa: PLR2004 - one step is left
         why = (
             "zero_indexed_step: false shifts verl's whole curve by one step, here only"
             " the warmup: say lr_warmup_steps and total_training_steps, both one less,"
@@ -121,7 +122,8 @@ def _convert_betas(node: Rewriting) -> None:
         return
     betas = node.get("betas")
     impl = str(node.get("optimizer_impl") or "torch.optim")
-    own = _own_betas(impl, name)
+    # Reading a file imports nothing that it names.
+    own = _own_betas(impl, name) if node.whole or impl == "torch.optim" else None
     if own == ():
         node.goes("betas")
     elif (

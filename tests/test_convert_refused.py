@@ -80,7 +80,7 @@ def test_the_message_says_what_to_write() -> None:
     assert str(caught.value) == (
         "2 problems:\n"
         "  - verl gives Megatron no betas, so it had [0.9, 0.999]: remove betas, or"
-        " keep it to have [0.9, 0.95] (and take --from megatron) @ betas\n"
+        " keep it to have [0.9, 0.95] @ betas\n"
         "  - min_lr is an absolute rate and lr is not said beside it: write"
         " min_lr_ratio, a share of lr @ min_lr"
     )

@@ -82,6 +82,7 @@ LAYERS = [
     {"migrating.pieces", "migrating.removal", "migrating.yaml_nodes"},
     {"migrating.yaml_items", "migrating.yaml_edits", "migrating.overrides"},
     {"migrating.yaml_proof", "migrating.flags", "migrating.python_code"},
+    {"migrating.yaml_overrides"},
     {"migrating.yaml_texts", "migrating.scripts"},
     {"migrating.markdown"},
     {"migrating.paths"},

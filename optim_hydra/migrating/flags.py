@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from optim_hydra.conversion import convert_items
@@ -91,11 +91,12 @@ def _edit(flag: _Flag, done: Outcome, text: str) -> Edit:
     start, end = flag.first.outer[0], flag.last.outer[1]
     if not done.new:
         return removed(text, start, end)
-    values = [
-        (path, flag.text if value is SAME else value_text(value, spaced=False))
-        for path, value in done.new
-    ]
-    new = [quoted(f"{NODE_NAME}.{path}={value}", flag.last) for path, value in values]
+    new = []
+    for path, value in done.new:
+        held = flag.text if value is SAME else value_text(value, spaced=False)
+        quote = flag.last.quote if value is SAME else ""
+        piece = replace(flag.last, quote=quote)
+        new.append(quoted(f"{NODE_NAME}.{path}={held}", piece))
     return Edit(start, end, " ".join(new))
 
 

@@ -27,39 +27,45 @@ def compose_all(text: str) -> list[Node]:
 
 
 def is_proven(
-    documents: list[Node], changes: Mapping[int, Change], result: str
+    documents: list[Node],
+    changes: Mapping[int, Change],
+    texts: Mapping[int, str],
+    result: str,
 ) -> bool:
     """Whether a text is read as the old documents with these changes in them.
 
     Args:
         documents: As they were composed from the old text.
         changes: By id of the mapping.
+        texts: New texts of scalars, by their id.
         result: The new text.
 
     """
     try:
-        found = [_plain(node, {}) for node in compose_all(result)]
+        found = [_plain(node, {}, {}) for node in compose_all(result)]
     except YAMLError:
         return False
-    return found == [_plain(node, changes) for node in documents]
+    return found == [_plain(node, changes, texts) for node in documents]
 
 
-def _plain(node: Node, changes: Mapping[int, Change]) -> Any:
+def _plain(node: Node, changes: Mapping[int, Change], texts: Mapping[int, str]) -> Any:
     """Return what a node says, with its items in a fixed order."""
     if isinstance(node, ScalarNode):
-        return node.tag, node.value
+        return node.tag, texts.get(id(node), node.value)
     if not isinstance(node, MappingNode):
-        return [_plain(item, changes) for item in node.value]
+        return [_plain(item, changes, texts) for item in node.value]
+
+    def plain(held: Node) -> Any:
+        return _plain(held, changes, texts)
+
     change = changes.get(id(node), Change(node))
     pairs = [(key, _new(value)) for key, value in change.added]
     for number, (key, value) in enumerate(node.value):
         new = change.by_number.get(number)
         if new is None:
-            pairs.append((repr(_plain(key, changes)), _plain(value, changes)))
-            continue
-        for name, held in new:
-            is_same = held is SAME
-            pairs.append((name, _plain(value, changes) if is_same else _new(held)))
+            pairs.append((repr(plain(key)), plain(value)))
+        else:
+            pairs += [(k, plain(value) if v is SAME else _new(v)) for k, v in new]
     # A key that is new is written bare, and so is read as text.
     return {"{": sorted((_key(key), repr(value)) for key, value in pairs)}
 
@@ -71,4 +77,4 @@ def _key(key: str) -> str:
 
 def _new(value: Any) -> Any:
     (node,) = compose_all(value_text(value))
-    return _plain(node, {})
+    return _plain(node, {}, {})

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from optim_hydra.conversion import convert_items, dialect_of
 from optim_hydra.errors import join_key
@@ -17,9 +18,16 @@ from optim_hydra.migrating.yaml_nodes import (
     find_nodes,
     place_in_file,
 )
+from optim_hydra.migrating.yaml_overrides import (
+    migrate_list,
+    migrate_sweep,
+    migrate_text_blocks,
+    nodes_below,
+)
 from optim_hydra.migrating.yaml_proof import compose_all, is_proven
 from optim_hydra.rewriting import EXTRA, Outcome
 from optim_hydra.schema import CHECKS
+from optim_hydra.tree import is_our_target
 
 __all__ = ["migrate_yaml"]
 
@@ -43,13 +51,39 @@ def migrate_yaml(text: str, path: PurePath, source: str = "") -> Migrated:
         return migrated
     at = place_in_file(path, text)
     changes: dict[int, Change] = {}
+    texts: dict[int, str] = {}
     for root in documents:
         for node in find_nodes(root, at, source):
             _migrate_node(node, source, migrated, changes)
-    if changes and not is_proven(documents, changes, migrated.result()):
+        _migrate_overrides(root, path, source, migrated, changes, texts)
+        migrate_text_blocks(root, migrated)
+    if migrated.edits and not is_proven(documents, changes, texts, migrated.result()):
         migrated.edits.clear()
         migrated.ask(0, "", "the file can't be edited safely: rename its keys by hand")
     return migrated
+
+
+def _migrate_overrides(  # noqa: PLR0913, PLR0917 - where to note what was found
+    root: Node,
+    path: PurePath,
+    source: str,
+    migrated: Migrated,
+    changes: dict[int, Change],
+    texts: dict[int, str],
+) -> None:
+    """Migrate what a sweeper sweeps, and lists of overrides."""
+    is_sweeper = path.parts[-3:-1] == ("hydra", "sweeper")
+    params = "params" if is_sweeper else "hydra.sweeper.params"
+    seen: set[int] = set()
+    for at, node in nodes_below(root, ""):
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if at == params and isinstance(node, MappingNode):
+            change = migrate_sweep(node, migrated, source)
+            changes.update({id(node): change} if change else {})
+        elif isinstance(node, SequenceNode) and at != "defaults":
+            texts.update(migrate_list(node, migrated, source))
 
 
 def _migrate_node(
@@ -72,7 +106,8 @@ def _migrate_node(
     given = {**inherited, **values}
     if source != "verl" or not target.startswith("verl."):
         given.pop("_target_", None)
-    dialect = dialect_of(source, given, target) if source else ""
+    is_foreign = source and not is_our_target(target)
+    dialect = dialect_of(source, given, target) if is_foreign else ""
     settled: dict[str, Outcome] = {}
     for path, done in convert_items(given, dialect).items():
         if path not in items:

@@ -1,0 +1,121 @@
+"""Migrate override texts that stand in a YAML file: a sweeper's keys, lists, blocks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from optim_hydra.conversion import convert_items, dialect_of
+from optim_hydra.errors import join_key
+from optim_hydra.migrating.edits import CannotEditError, Edit, Migrated
+from optim_hydra.migrating.overrides import Override, migrate_command, read_overrides
+from optim_hydra.migrating.pieces import Piece
+from optim_hydra.migrating.yaml_edits import Change, change_edits
+from optim_hydra.migrating.yaml_nodes import pairs_of
+from optim_hydra.renamed_keys import RENAMED_KEYS
+from optim_hydra.rewriting import SAME
+
+__all__ = ["migrate_list", "migrate_sweep", "migrate_text_blocks", "nodes_below"]
+
+_OLD = re.compile(rf"\boptim\.({'|'.join(RENAMED_KEYS)})=")
+
+
+def nodes_below(node: Node, at: str) -> Iterator[tuple[str, Node]]:
+    """Yield every node of a document once for each of its places, with the key."""
+    yield at, node
+    if isinstance(node, MappingNode):
+        for _, name, _, value in pairs_of(node):
+            yield from nodes_below(value, join_key(at, name))
+    elif isinstance(node, SequenceNode):
+        for index, value in enumerate(node.value):
+            yield from nodes_below(value, join_key(at, f"[{index}]"))
+
+
+def migrate_sweep(
+    params: MappingNode, migrated: Migrated, source: str
+) -> Change | None:
+    """Note the edits of the overrides that a sweeper's `params` sweep."""
+    overrides: list[tuple[int, Override]] = []
+    for number, name, key_node, value in pairs_of(params):
+        held = value.value if isinstance(value, ScalarNode) else ""
+        place = (key_node.start_mark.index, key_node.end_mark.index)
+        piece = Piece(*place, f"{name}={held}", place, "", is_alone=True)
+        overrides += [(number, override) for override in read_overrides([piece])]
+    change = Change(params)
+    for node in dict.fromkeys(override.node for _, override in overrides):
+        own = {o.path: (n, o) for n, o in overrides if o.node == node}
+        items = {path: override.read for path, (_, override) in own.items()}
+        dialect = dialect_of(source, items) if source else ""
+        for path, done in convert_items(items, dialect).items():
+            number, override = own[path]
+            if done.undecided:
+                key = f"{node}.{path}"
+                migrated.ask(override.piece.start, key, done.undecided)
+            else:
+                change.by_number[number] = [
+                    (override.text(new, SAME).removesuffix(override.value), held)
+                    for new, held in done.new
+                ]
+    if not change.by_number:
+        return None
+    try:
+        migrated.edits += change_edits(migrated.text, change)
+    except CannotEditError as error:
+        start = params.start_mark.index
+        migrated.ask(start, "params", f"it can't be edited here: {error}")
+        return None
+    return change
+
+
+def migrate_list(
+    sequence: SequenceNode, migrated: Migrated, source: str
+) -> dict[int, str]:
+    """Note the edits of the overrides in a list of texts.
+
+    Returns:
+        The new text of each item that changes, by its id.
+
+    """
+    pieces: dict[Piece, Node] = {}
+    for item in sequence.value:
+        written = migrated.text[item.start_mark.index : item.end_mark.index]
+        quote = written[:1] if written[:1] in "'\"" else ""
+        if isinstance(item, ScalarNode) and written.strip("'\"") == item.value:
+            start = item.start_mark.index + len(quote)
+            end = start + len(item.value)
+            piece = Piece(start, end, item.value, (start, end), quote, is_alone=False)
+            pieces[piece] = item
+    part = Migrated(migrated.text)
+    migrate_command(list(pieces), part, source, _keep)
+    texts: dict[int, str] = {}
+    for edit in part.edits:
+        piece = next(p for p in pieces if p.start <= edit.start <= edit.end <= p.end)
+        new = f"{migrated.text[piece.start : edit.start]}{edit.new}"
+        new += migrated.text[edit.end : piece.end]
+        if " " in new and " " not in piece.text:
+            migrated.ask(piece.start, piece.text, f"write two items here: {new}")
+        else:
+            migrated.edits.append(edit)
+            texts[id(pieces[piece])] = new
+    migrated.questions += part.questions
+    return texts
+
+
+def migrate_text_blocks(root: Node, migrated: Migrated) -> None:
+    """Ask about old keys in texts of several lines, such as a job's commands."""
+    for at, node in nodes_below(root, ""):
+        if isinstance(node, ScalarNode) and node.style in ("|", ">"):
+            for found in _OLD.finditer(
+                migrated.text, node.start_mark.index, node.end_mark.index
+            ):
+                new: Any = RENAMED_KEYS[found[1]].new
+                why = f"it stands in a text: write {new}"
+                migrated.ask(found.start(), f"{at}: optim.{found[1]}", why)
+
+
+def _keep(piece: Piece) -> Edit:
+    msg = f"{piece.text} says nothing: remove it"
+    raise CannotEditError(msg)

@@ -1,0 +1,67 @@
+"""Small files and command lines of every kind: before, after, and what is undecided.
+
+A file says the name of the file that it holds, the text before, the text after and
+what the command lists, by line. Its folder says whose keys are converted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from optim_hydra.conversion import SOURCES
+from optim_hydra.migrating.paths import migrate_paths
+
+CORPUS = Path(__file__).parent / "migration_corpus"
+FILES = sorted(CORPUS.glob("*/*.txt"))
+_PARTS = re.compile(r"(?s)file: (\S+)\n=== before\n(.*?)=== after\n(.*)")
+SAME = "(the same)\n"
+
+
+@dataclass(frozen=True)
+class Case:
+    file: str
+    before: str
+    after: str
+    questions: list[str]
+
+
+def read(path: Path) -> Case:
+    match = _PARTS.fullmatch(path.read_text())
+    assert match, path
+    file, before, rest = match.groups()
+    after, _, questions = rest.partition("=== to decide\n")
+    after = before if after == SAME else after
+    return Case(file, before, after, questions.splitlines())
+
+
+def source_of(path: Path) -> str:
+    return path.parent.name if path.parent.name in SOURCES else ""
+
+
+def test_there_is_a_case_of_every_kind() -> None:
+    assert len(FILES) >= 60
+    assert {path.parent.name for path in FILES} == {"ours", *SOURCES}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_a_file_becomes(path: Path, tmp_path: Path) -> None:
+    case = read(path)
+    file = tmp_path / case.file
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(case.before)
+    source = source_of(path)
+    (checked,) = migrate_paths([file], source=source, check=True) or [None]
+    assert file.read_text() == case.before
+    (report,) = migrate_paths([file], source=source) or [None]
+    assert file.read_text() == case.after
+    assert checked == report
+    listed = [line.removeprefix(f"{file}:") for line in report.lines] if report else []
+    assert listed == case.questions
+    assert bool(report and report.diff) == (case.before != case.after)
+    (again,) = migrate_paths([file], source=source) or [None]
+    assert file.read_text() == case.after
+    assert again is None or not again.diff
