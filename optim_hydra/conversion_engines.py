@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from optim_hydra.conversion_verl import convert_verl
-from optim_hydra.rewriting import EXTRA, Rewriting, rounded
+from optim_hydra.rewriting import EXTRA, Outcome, Rewriting, rounded
 
 __all__ = [
     "convert_automodel",
@@ -34,7 +34,8 @@ def convert_torchtitan(node: Rewriting) -> None:
         length = () if steps is None else (("total_training_steps", steps),)
         node.becomes("total_steps", *length)
     _convert_decay(node)
-    held = [key for key in _TITAN if key in node]
+    gone = [key for key, done in node.outcomes.items() if done == Outcome()]
+    held = [key for key in _TITAN if key in node and key not in gone]
     if held and "zero_indexed_step" not in node:
         first = held[0]
         row = {"warmup_steps": "lr_warmup_steps", "min_lr_factor": "min_lr_ratio"}
@@ -63,6 +64,7 @@ def _convert_decay(node: Rewriting) -> None:
     kind = kind or "linear"
     if "decay_ratio" in node and ratio == 0.0:
         new = (("lr_scheduler_type", "constant"),)
+        node.goes("min_lr_factor")  # of no effect
     elif ratio is not None or kind == "sqrt":
         ratio = _all_after_warmup(node) if ratio is None else ratio
         if ratio is None:
