@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from optim_hydra.checking import read_config
 from optim_hydra.conversion import SOURCES
 from optim_hydra.errors import Problems, WrongObjectError, nearest
+from optim_hydra.migration import rename_keys
 from optim_hydra.node import read_as, read_node
 from optim_hydra.schema import OptimConfig
+from optim_hydra.value_checks import is_open
 
 __all__ = ["convert_config"]
 
@@ -47,7 +50,10 @@ def convert_config(config: Any, source: str = "") -> OptimConfig:
         msg = f"no source {source!r}{near}"
         raise WrongObjectError(msg)
     node = read_as(config, source) if source else read_node(config)
-    problems = Problems(node.at)
-    optim = read_config(node, problems, allow_open=True)
+    items, renamed = rename_keys(node.items, node.at)
+    problems = Problems(node.at, [*renamed, *node.unresolved])
+    known = {key: value for key, value in items.items() if not is_open(value)}
+    # Checks the schedule too; what is open (`???`, `${...}`) is left to Hydra.
+    read_config(replace(node, items=known, unresolved=()), problems)
     problems.raise_if_any()
-    return optim
+    return OptimConfig(**{k: v for k, v in items.items() if k[0] != "_"})

@@ -164,8 +164,10 @@ def _says_nothing(
 def renamed_in_braces(text: str) -> str:
     """Return one override with the old keys in its `{...}` values renamed, silently.
 
+    Removed ones too: this is what rewrites them.
+
     Raises:
-        MigrationError: See `migrate_overrides`.
+        MigrationError: Two spellings of a key, or a key of another library.
 
     """
     problems: list[Problem] = []
@@ -173,6 +175,8 @@ def renamed_in_braces(text: str) -> str:
         warnings.simplefilter("ignore", RenamedKeyWarning)
         result = _rename_in_braces(_parse(text), problems, text)
     forget_written(text)
+    removals = {renamed.removal for renamed in RENAMED_KEYS.values()}
+    problems = [problem for problem in problems if problem.what not in removals]
     if problems:
         raise MigrationError(problems)
     return result

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from omegaconf import DictConfig, ListConfig
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from optim_hydra.errors import Problems, UnknownKeyError, nearest
 from optim_hydra.foreign_keys import OTHER_NAMES
@@ -123,6 +123,30 @@ class OptimConfig:
         for name, value in check_fields(given, problems).items():
             setattr(self, name, value)
         problems.raise_if_any()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain data, for YAML or JSON; the library's own are out.
+
+        `convert_config` is the way back, also in later versions.
+
+        Example:
+            >>> OptimConfig(lr=3e-4).to_dict()["betas"]
+            [0.9, 0.999]
+
+        """
+        names = [f.name for f in dataclasses.fields(self) if f.name[0] != "_"]
+        return {name: _plain(getattr(self, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    """Return plain data, with lists for tuples and references as text."""
+    if isinstance(value, (DictConfig, ListConfig)):
+        return OmegaConf.to_container(value, resolve=False)
+    if isinstance(value, LayerDecayConfig):
+        return _plain(dataclasses.asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return list(map(_plain, value)) if isinstance(value, (list, tuple)) else value
 
 
 @dataclass(slots=True, kw_only=True)
