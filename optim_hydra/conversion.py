@@ -63,9 +63,34 @@ DIALECTS: dict[str, Dialect] = {
             "eps": 1e-8,
         },
     ),
-    "torchtitan": Dialect("torchtitan", convert_torchtitan),
-    "transformers": Dialect("transformers", convert_transformers),
-    "megatron": Dialect("Megatron", convert_megatron),
+    "torchtitan": Dialect(
+        "torchtitan",
+        convert_torchtitan,
+        {
+            "lr": 8e-4,
+            "weight_decay": 0.1,
+            "beta1": 0.9,
+            "beta2": 0.95,
+            "warmup_steps": 200,
+            "decay_type": "linear",
+            "max_norm": 1.0,
+        },
+    ),
+    "transformers": Dialect(
+        "transformers",
+        convert_transformers,
+        {
+            "learning_rate": 5e-5,
+            "weight_decay": 0.0,
+            "max_grad_norm": 1.0,
+            "lr_scheduler_type": "linear",
+        },
+    ),
+    "megatron": Dialect(
+        "Megatron",
+        convert_megatron,
+        {**_CLIPS, "optimizer": "adam", "lr_decay_style": "linear"},
+    ),
     "veomni": Dialect("VeOmni", convert_veomni),
 }
 _VERL_OWNERS = {

@@ -7,11 +7,17 @@ from typing import Any
 from optim_hydra.conversion_verl import convert_verl
 from optim_hydra.rewriting import EXTRA, Rewriting, rounded
 
-__all__ = ["convert_megatron", "convert_verl_megatron", "decay_share"]
+__all__ = [
+    "MEGATRON_DECAYS",
+    "MEGATRON_STYLES",
+    "convert_megatron",
+    "convert_verl_megatron",
+    "decay_share",
+]
 
 _CLASSES = {"adam": "AdamW", "sgd": "SGD"}
-_STYLES = {"constant": "constant", "linear": "linear", "cosine": "cosine"}
-_WSD_STYLES = {
+MEGATRON_STYLES = {"constant": "constant", "linear": "linear", "cosine": "cosine"}
+MEGATRON_DECAYS = {
     "exponential": "exponential",
     "linear": "linear",
     "cosine": "cosine",
@@ -104,7 +110,7 @@ def _convert_schedule(node: Rewriting) -> None:
     if "lr_scheduler_type" in node:
         return  # ours, where lr_decay_style is the decay part of wsd
     style = str(node.get("lr_decay_style") or "")
-    if style in _STYLES:
+    if style in MEGATRON_STYLES:
         node.becomes("lr_decay_style", ("lr_scheduler_type", style))
         node.goes("lr_wsd_decay_style", "lr_wsd_decay_steps", "lr_wsd_decay_iters")
         if style == "constant":
@@ -126,11 +132,11 @@ def _convert_schedule(node: Rewriting) -> None:
 
 def _convert_decay(node: Rewriting) -> None:
     style = str(node.get("lr_wsd_decay_style") or "exponential")
-    if style not in _WSD_STYLES:
+    if style not in MEGATRON_DECAYS:
         why = f"no decay for {style}: write lr_decay_style, one of"
         node.asks("lr_wsd_decay_style", f"{why} linear, cosine, sqrt, exponential")
     elif "lr_wsd_decay_style" in node:
-        new = ("lr_decay_style", _WSD_STYLES[style])
+        new = ("lr_decay_style", MEGATRON_DECAYS[style])
         node.becomes("lr_wsd_decay_style", new)
     else:
         new = ("lr_decay_style", "exponential")

@@ -9,7 +9,7 @@ from optim_hydra.conversion_megatron import decay_share
 from optim_hydra.conversion_verl import convert_warmup
 from optim_hydra.rewriting import EXTRA, Rewriting, Unread, rounded
 
-__all__ = ["TRAINER_CLASSES", "convert_transformers"]
+__all__ = ["TRAINER_CLASSES", "TRAINER_SCHEDULES", "convert_transformers"]
 
 _BNB = "bitsandbytes.optim"
 # The Trainer's name: module, class. The rest needs more than a class, or has no equal.
@@ -33,7 +33,7 @@ TRAINER_CLASSES: dict[str, tuple[str, str]] = {
     "rmsprop_bnb_32bit": (_BNB, "RMSprop32bit"),
     "rmsprop_bnb_8bit": (_BNB, "RMSprop8bit"),
 }
-_SCHEDULES = {
+TRAINER_SCHEDULES = {
     "constant": "constant",
     "constant_with_warmup": "constant",
     "linear": "linear",
@@ -41,7 +41,7 @@ _SCHEDULES = {
     "cosine_with_min_lr": "cosine",
     "warmup_stable_decay": "wsd",
 }
-_OURS = (*_SCHEDULES.values(),)
+_OURS = (*TRAINER_SCHEDULES.values(),)
 _DECAYS = {"linear": "linear", "cosine": "cosine", "1-sqrt": "sqrt"}
 _PAIR = (0.9, 0.999)
 _KWARGS = "lr_scheduler_kwargs"
@@ -122,9 +122,11 @@ def _read(text: str) -> Any:
 def _convert_schedule(node: Rewriting) -> None:
     name = node.get("lr_scheduler_type")
     if name == "constant_with_warmup" or (
-        name in _SCHEDULES and _SCHEDULES[name] != name
+        name in TRAINER_SCHEDULES and TRAINER_SCHEDULES[name] != name
     ):
-        node.becomes("lr_scheduler_type", ("lr_scheduler_type", _SCHEDULES[name]))
+        node.becomes(
+            "lr_scheduler_type", ("lr_scheduler_type", TRAINER_SCHEDULES[name])
+        )
     elif name is not None and name not in _OURS:
         why = f"no schedule for the Trainer's {name}: write one of"
         node.asks("lr_scheduler_type", f"{why} constant, linear, cosine, wsd, your own")

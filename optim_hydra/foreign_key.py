@@ -22,6 +22,8 @@ class ForeignKey:
     """Whether the value is the same under our key."""
     neutral: tuple[Any, ...] = ()
     """Values that change nothing: the key is then left out."""
+    by_hand: bool = False
+    """Whether its author has to decide, unless the value changes nothing."""
     common: bool = False
     """Whether the name is too common to be refused where nobody named the library."""
 

@@ -31,21 +31,16 @@ _MEGATRON = (
     ForeignKey("adam_beta2", "Megatron", _BETAS),
     name("adam_eps", "Megatron", "eps"),
     ForeignKey("sgd_momentum", "Megatron", f"{EXTRA}.momentum"),
-    ForeignKey("muon_momentum", "Megatron", f"{EXTRA}.momentum"),
-    ForeignKey("muon_nesterov", "Megatron", f"{EXTRA}.nesterov"),
-    ForeignKey("muon_num_ns_steps", "Megatron", f"{EXTRA}.ns_steps"),
-    ForeignKey(
-        "muon_coefficient_type", "Megatron", f"{EXTRA}.ns_coefficients, three numbers"
-    ),
-    ForeignKey(
-        "muon_scale_mode",
-        "Megatron",
-        f"{EXTRA}.adjust_lr_fn=match_rms_adamw or original",
-    ),
-    ForeignKey(
-        "muon_match_adamw_update_rms",
-        "Megatron",
-        f"{EXTRA}.adjust_lr_fn=match_rms_adamw",
+    *(
+        ForeignKey(key, "Megatron", f"{EXTRA}.{instead}", by_hand=True)
+        for key, instead in {
+            "muon_momentum": "momentum",
+            "muon_nesterov": "nesterov",
+            "muon_num_ns_steps": "ns_steps",
+            "muon_coefficient_type": "ns_coefficients, three numbers",
+            "muon_scale_mode": "adjust_lr_fn=match_rms_adamw or original",
+            "muon_match_adamw_update_rms": "adjust_lr_fn=match_rms_adamw",
+        }.items()
     ),
     ForeignKey(
         "use_checkpoint_opt_param_scheduler", "Megatron", "on_resume=checkpoint"
@@ -85,6 +80,7 @@ _VEOMNI = (
         "VeOmni",
         "lr_scheduler_type=wsd and lr_decay_steps_ratio",
         neutral=(1.0,),
+        by_hand=True,
     ),
     name("lr_warmup_ratio", "VeOmni", "lr_warmup_steps_ratio"),
     ForeignKey("optimizer_type", "VeOmni", "optimizer"),

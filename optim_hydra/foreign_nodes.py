@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from optim_hydra.conversion import DIALECTS, convert_items, dialect_of
+from optim_hydra.conversion import DIALECTS, Dialect, convert_items, dialect_of
 from optim_hydra.errors import MigrationError, Problems
+from optim_hydra.foreign_keys import FOREIGN_ROWS
 from optim_hydra.rewriting import SAME, flat, nested
 
 __all__ = ["convert_whole"]
@@ -30,7 +31,7 @@ def convert_whole(
     given = flat(items)
     given.pop("_target_", None)
     dialect = dialect_of(source, given, target or str(items.get("_target_") or ""))
-    given = {**DIALECTS[dialect].defaults, **given}
+    given = {**_defaults(DIALECTS[dialect], given), **given}
     outcomes = convert_items(given, dialect, whole=True)
     problems = Problems(at)
     result: dict[str, Any] = {}
@@ -44,3 +45,17 @@ def convert_whole(
             result.update({k: value if v is SAME else v for k, v in outcome.new})
     problems.raise_if_any()
     return nested(result)
+
+
+def _defaults(dialect: Dialect, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what holds where the node says nothing, under their name or ours."""
+    ours = {
+        row.key: row.instead.partition(":")[0]
+        for row in FOREIGN_ROWS
+        if row.owner == dialect.owner
+    }
+    return {
+        key: value
+        for key, value in dialect.defaults.items()
+        if ours.get(key, key) not in given
+    }

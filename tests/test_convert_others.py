@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
+from transformers import TrainingArguments
+from transformers.trainer_utils import SchedulerType
+from transformers.training_args import OptimizerNames
 
 from optim_hydra import convert_config
-from optim_hydra.conversion import dialect_of
+from optim_hydra.conversion import DIALECTS, dialect_of
+from optim_hydra.conversion_transformers import TRAINER_CLASSES, TRAINER_SCHEDULES
+from optim_hydra.errors import Problems
+from optim_hydra.foreign_keys import FOREIGN_ROWS
+from optim_hydra.targets import Target, load_class
 from verl_configs import said
 
 OTHERS = {
+    "torchtitan's defaults": (
+        "torchtitan",
+        {"betas": [0.9, 0.98]},
+        {
+            "lr": 8e-4,
+            "betas": (0.9, 0.98),
+            "clip_grad": 1.0,
+            "weight_decay": 0.1,
+            "lr_scheduler_type": "linear",
+            "lr_warmup_steps": 200,
+            "zero_indexed_step": False,
+        },
+    ),
+    "the Trainer's defaults": (
+        "transformers",
+        {},
+        {
+            "lr": 5e-5,
+            "weight_decay": 0.0,
+            "clip_grad": 1.0,
+            "lr_scheduler_type": "linear",
+        },
+    ),
     "torchtitan": (
         "torchtitan",
         {
@@ -28,6 +59,8 @@ OTHERS = {
             "lr": 8e-4,
             "betas": (0.9, 0.95),
             "implementation": "fused",
+            "clip_grad": 1.0,
+            "weight_decay": 0.1,
             "lr_scheduler_type": "wsd",
             "lr_decay_steps_ratio": 0.8,
             "lr_warmup_steps": 200,
@@ -57,6 +90,7 @@ OTHERS = {
                 "percentile_clipping": 95,
             },
             "lr": 5e-5,
+            "weight_decay": 0.0,
             "betas": (0.9, 0.95),
             "lr_scheduler_type": "cosine",
             "lr_warmup_steps": 31,
@@ -79,6 +113,7 @@ OTHERS = {
         {
             "lr": 3e-4,
             "betas": (0.9, 0.95),
+            "clip_grad": 1.0,
             "lr_scheduler_type": "cosine",
             "lr_warmup_steps": 500,
             "total_training_steps": 10000,
@@ -97,6 +132,23 @@ OTHERS = {
 def test_a_node_of_another_library_becomes_one_of_ours(name: str) -> None:
     source, config, expected = OTHERS[name]
     assert said(convert_config(config, source)) == expected
+
+
+def test_the_trainers_defaults_and_names_are_those_of_transformers() -> None:
+    own = {field.name: field.default for field in fields(TrainingArguments)}
+    for key, value in DIALECTS["transformers"].defaults.items():
+        assert own[key] == value
+    assert TRAINER_CLASSES.keys() <= {name.value for name in OptimizerNames}
+    assert TRAINER_SCHEDULES.keys() <= {name.value for name in SchedulerType}
+    keys = {row.key for row in FOREIGN_ROWS if row.owner == "transformers"}
+    assert keys - {"warmup_ratio"} <= own.keys()
+
+
+@pytest.mark.parametrize("name", TRAINER_CLASSES)
+def test_a_class_of_the_trainer_is_there(name: str) -> None:
+    impl, cls = TRAINER_CLASSES[name]
+    problems = Problems("")
+    assert load_class(Target(impl, cls), problems) is not None, problems.found
 
 
 @pytest.mark.parametrize(
