@@ -166,38 +166,6 @@ def test_what_only_shows_with_a_model_is_a_problem_too(check: Check) -> None:
     )
 
 
-def test_a_node_of_another_library_is_told_key_by_key(
-    check: Check, tmp_path: Path
-) -> None:
-    (tmp_path / "theirs.yaml").write_text(
-        "actor:\n"
-        "  optim:\n"
-        "    _target_: verl.workers.config.FSDPOptimizerConfig\n"
-        "    optimizer: adamw\n"
-        "    lr: 2e-6\n"
-        "    min_lr: 1e-6\n"
-        "    warmup_style: null\n"
-        "    max_norm: 1.0\n"
-        "    offload: true\n"
-    )
-    result = check("theirs.yaml")
-    assert result.exit_code == 0
-    *lines, refused = result.output.splitlines()
-    assert lines == [
-        "actor.optim: a verl.workers.config.FSDPOptimizerConfig, which others build;"
-        " of its keys",
-        "  these are ours too: optimizer, lr",
-        "  min_lr is a key of Megatron: write min_lr_ratio, a share of lr (0.5 here),"
-        " where min_lr is an absolute rate",
-        "  warmup_style is our lr_scheduler_type",
-        "  max_norm is not known: write clip_grad",
-        "  offload is not known: an argument of the class goes into"
-        " override_optimizer_config",
-    ]
-    assert refused.startswith("  as a node of ours it would be refused: ")
-    assert refused.endswith("did you mean AdamW, Adam, RAdam? @ actor.optim.optimizer")
-
-
 def test_a_plain_hydra_node_is_checked_with_its_class(
     check: Check, tmp_path: Path
 ) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from optim_hydra.conversion import convert_items, dialect_of
 from optim_hydra.errors import Problems, nearest
-from optim_hydra.foreign_keys import FOREIGN_KEYS, OTHER_NAMES
+from optim_hydra.foreign_keys import FOREIGN_KEYS, OTHER_NAMES, VERL_CLASSES
 from optim_hydra.node import Node
 from optim_hydra.planning import plan_node
 from optim_hydra.renamed_keys import RENAMED_KEYS
+from optim_hydra.rewriting import SAME, Outcome, flat
 from optim_hydra.schema import CHECKS
 
 __all__ = ["ForeignNode", "KeyMeaning", "read_foreign"]
@@ -38,29 +40,53 @@ class ForeignNode:
 
 
 def read_foreign(items: Mapping[str, Any], at: str) -> ForeignNode:
-    """Look each key of a node up, and check the values under those that are ours."""
-    meanings = [
-        _meaning(key, value, items) for key, value in items.items() if key[:1] != "_"
-    ]
+    """Look each key of a node up, and check the values under those that are ours.
+
+    The keys of a node that names one of verl's classes mean what `migrate --from verl`
+    makes of them.
+    """
+    target = str(items.get("_target_", "mapping"))
+    given = {key: value for key, value in items.items() if key[:1] != "_"}
+    outcomes: dict[str, Outcome] = {}
+    if target.rpartition(".")[2] in VERL_CLASSES:
+        dialect = dialect_of("verl", given, target)
+        outcomes = convert_items(flat(given), dialect)
+    meanings = [_meaning(key, given, outcomes.get(key)) for key in given]
     ours = {m.key: m.value for m in meanings if m.ours == m.key}
     problems = Problems(at)
     plan_node(Node(ours, at), problems, allow_open=True)
-    target = str(items.get("_target_", "mapping"))
     return ForeignNode(target, meanings, list(map(str, problems.found)))
 
 
-def _meaning(key: str, value: Any, items: Mapping[str, Any]) -> KeyMeaning:
+def _meaning(key: str, items: Mapping[str, Any], outcome: Outcome | None) -> KeyMeaning:
     """Tell whether a key is the same in ours, renamed, another word, or nothing."""
-    if key in CHECKS:
+    value = items[key]
+    if outcome is None and key in CHECKS:
         return KeyMeaning(key, value, key)
     if key in RENAMED_KEYS:
         return KeyMeaning(key, value, RENAMED_KEYS[key].new)
+    if outcome is not None and not outcome.undecided:
+        return _converted(key, value, outcome)
+    return KeyMeaning(key, value, "", _advice(key, items, outcome))
+
+
+def _advice(key: str, items: Mapping[str, Any], outcome: Outcome | None) -> str:
+    """Say what to write for a key of which no value of ours follows."""
     if key in FOREIGN_KEYS:
-        return KeyMeaning(key, value, "", FOREIGN_KEYS[key].advice(items))
+        return FOREIGN_KEYS[key].advice(items)
+    if outcome is not None:
+        return f"{key}: {outcome.undecided}"
     if key in OTHER_NAMES:
-        return KeyMeaning(
-            key, value, "", f"{key} is not known: write {OTHER_NAMES[key]}"
-        )
+        return f"{key} is not known: write {OTHER_NAMES[key]}"
     near = nearest(key, [name for name in CHECKS if not name.startswith("_")])
     hint = near or ": an argument of the class goes into override_optimizer_config"
-    return KeyMeaning(key, value, "", f"{key} is not known{hint}")
+    return f"{key} is not known{hint}"
+
+
+def _converted(key: str, value: Any, outcome: Outcome) -> KeyMeaning:
+    if not outcome.new:
+        return KeyMeaning(key, value, "", f"{key}: {value} changes nothing: remove it")
+    if [held for _, held in outcome.new] == [SAME]:
+        return KeyMeaning(key, value, outcome.new[0][0])
+    texts = [f"{name}: {value if v is SAME else v}" for name, v in outcome.new]
+    return KeyMeaning(key, value, "", f"{key}: {value} is our {', '.join(texts)}")
