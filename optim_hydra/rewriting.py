@@ -46,6 +46,14 @@ class Outcome:
     new: tuple[tuple[str, Any], ...] = ()
     undecided: str = ""
 
+    def as_written(self, value: Any) -> Outcome:
+        """Keep the text of a value that stays, whatever its quotes and digits."""
+        if len(self.new) != 1 or self.new[0][1] is SAME:
+            return self
+        ((key, new),) = self.new
+        is_same = type(new) is type(value) and new == value
+        return Outcome(((key, SAME),)) if is_same else self
+
 
 @dataclass
 class Rewriting:
@@ -100,9 +108,9 @@ class Rewriting:
         if rate == 0.0:
             self.becomes(key, (new, 0.0))
         elif rate is None or not lr:
-            where = "lr is not said beside it" if not lr else f"{key} is no number here"
-            why = f"{key} is an absolute rate and {where}: write {new}, a share of lr"
-            self.asks(key, why)
+            why = f"{key} is an absolute rate"
+            why += ", not known here" if lr else " and lr is not said beside it"
+            self.asks(key, f"{why}: write {new}, a share of lr")
         else:
             self.becomes(key, (new, rounded(rate / lr)))
 
@@ -119,8 +127,9 @@ class Rewriting:
             if value is None and (key in self.items or not self.whole)
         ]
         if lacking:
+            why = f"{' and '.join(lacking)} not known here: write {new}, a list of both"
             for key in (first, second):
-                self.asks(key, f"{' and '.join(lacking)} not known here: write {new}")
+                self.asks(key, why)
             return
         filled = [d if v is None else v for v, d in zip(known, defaults, strict=True)]
         held, other = (first, second) if first in self.items else (second, first)

@@ -77,13 +77,14 @@ def test_a_file_says_the_same_and_stays_elsewhere(text: str) -> None:
     again = migrate_yaml(result, PATH)
     assert again.result() == result
     assert re.findall("#.*", result) == re.findall("#.*", text)
-    assert elsewhere(result) == elsewhere(text)
+    left = iter(result.splitlines(keepends=True))
+    assert all(line in left for line in elsewhere(text))  # in this order
 
 
 def elsewhere(text: str) -> list[str]:
     """Return the lines, each with its break, that hold none of the keys."""
-    lines = text.splitlines(keepends=True)
-    held = [line for line in lines if line.strip().strip("{}")[:1] not in ("", "#")]
+    lines = text.splitlines(keepends=True)[:-1]  # a last break may go
+    held = [line for line in lines if "#" not in line]  # comments are held above
     return [line for line in held if not TOUCHED.search(line)]
 
 

@@ -122,7 +122,7 @@ def _migrate_node(
 
 
 def _edit(override: Override, done: Outcome, remove: Remove) -> Edit:
-    piece = override.piece
+    piece, done = override.piece, done.as_written(override.read)
     if not done.new:
         return remove(piece)
     if override.prefix == "~" and not all(value is SAME for _, value in done.new):

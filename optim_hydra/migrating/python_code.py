@@ -69,9 +69,7 @@ def migrate_python(text: str, source: str = "") -> Migrated:
 
 
 def _places(text: str) -> Iterator[_Place]:
-    starts = [0]
-    for line in text.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
+    starts = [0, *(found.end() for found in re.finditer("\r\n|\n|\r", text))]
     stack: list[tuple[str, int]] = []
     for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
         start = starts[token.start[0] - 1] + token.start[1]

@@ -31,7 +31,10 @@ class Word:
 
 
 def commands(text: str, start: int = 0, end: int | None = None) -> Iterator[list[Word]]:
-    """Yield the words of each command, those of an array in the one that sets it."""
+    """Yield the words of each command, those of an array in the one that sets it.
+
+    Commands inside `$(...)` and here-documents come as commands of their own.
+    """
     end = len(text) if end is None else end
     words: list[Word] = []
     heredocs: list[str] = []
@@ -43,9 +46,12 @@ def commands(text: str, start: int = 0, end: int | None = None) -> Iterator[list
             at = blank.end()
         elif char == "#":
             at = _line_end(text, at, end)
-        elif char in "\n;&|":
+        elif char in "\n;&|()":
+            # Brackets count inside an array alone; elsewhere they may stand unpaired.
+            is_array = depth > 0 or text[at - 1 : at + 1] == "=("
+            depth = max(depth + (char == "(") * is_array - (char == ")"), 0)
             at += 1
-            if depth == 0:
+            if not is_array:
                 yield words
                 words = []
             if char == "\n" and heredocs:
@@ -53,9 +59,6 @@ def commands(text: str, start: int = 0, end: int | None = None) -> Iterator[list
                     yield from commands(text, body_start, body_end)
                     at = _line_end(text, body_end, end) + 1
                 heredocs = []
-        elif char in "()":
-            depth = max(depth + (1 if char == "(" else -1), 0)
-            at += 1
         else:
             heredoc = _HEREDOC.match(text, at)
             if heredoc and not text.startswith("<<<", at):
@@ -64,8 +67,18 @@ def commands(text: str, start: int = 0, end: int | None = None) -> Iterator[list
                 continue
             stop = _word_end(text, at, end)
             words.append(Word(at, stop, text[at:stop]))
+            yield from _substituted(text, at, stop)
             at = stop
     yield words
+
+
+def _substituted(text: str, start: int, end: int) -> Iterator[list[Word]]:
+    """Yield the commands inside the `$(...)` of one word."""
+    at = start if text[start] != "'" else end
+    while (at := text.find("$(", at, end)) >= 0:
+        closing = _closing(text, at + 1, end)
+        yield from commands(text, at + 2, closing - 1)
+        at = closing
 
 
 def _line_end(text: str, at: int, end: int) -> int:

@@ -64,6 +64,8 @@ def _value_end(text: str, key: Node, value: Node) -> int:
     """Return where a value ends, without the comments and lines after it."""
     if _is_alias(key, value):
         return _alias(text, key).end()
+    if value.start_mark.index == value.end_mark.index:
+        return _empty(text, key)
     if not isinstance(value, CollectionNode) or value.flow_style or not value.value:
         return int(value.end_mark.index)
     last = value.value[-1]
@@ -81,6 +83,12 @@ def _alias(text: str, key: Node) -> re.Match[str]:
         msg = "the reference in its value can't be found"
         raise CannotEditError(msg)
     return found
+
+
+def _empty(text: str, key: Node) -> int:
+    """Return where a value would stand that is left out."""
+    colon = re.compile(r"\s*:").match(text, key.end_mark.index)
+    return colon.end() if colon else int(key.end_mark.index)
 
 
 def _joined(text: str, mapping: MappingNode, key: Node, items: list[str]) -> str:
@@ -111,10 +119,12 @@ def _replaced(
         msg = "its value has an anchor, which others may use"
         raise CannotEditError(msg)
     elif not isinstance(value, CollectionNode) or value.flow_style:
-        at = value.start_mark.index
-        space = " " if text[at - 1] == ":" else ""
-        new_text = f"{space}{value_text(last_value)}"
-        edits.append(Edit(at, value.end_mark.index, new_text))
+        at, stop = value.start_mark.index, value.end_mark.index
+        space = ""
+        if at == stop:
+            at = stop = _empty(text, key)
+            space = " " if text[at - 1] == ":" else ": "
+        edits.append(Edit(at, stop, f"{space}{value_text(last_value)}"))
     else:
         msg = "its value is a block of several lines"
         raise CannotEditError(msg)

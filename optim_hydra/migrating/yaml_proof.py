@@ -7,7 +7,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
+from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode
 
 from optim_hydra.migrating.edits import value_text
 from optim_hydra.migrating.yaml_edits import Change
@@ -23,7 +23,21 @@ def compose_all(text: str) -> list[Node]:
         YAMLError: It is not YAML.
 
     """
-    return [node for node in YAML(pure=True).compose_all(text) if node is not None]
+    documents = [n for n in YAML(pure=True).compose_all(text) if n is not None]
+    for node in documents:
+        _check_ends(node, ())
+    return documents
+
+
+def _check_ends(node: Node, within: tuple[int, ...]) -> None:
+    """Refuse a document that is a part of itself, as no config is."""
+    if id(node) in within:
+        msg = "a value refers to itself"
+        raise YAMLError(msg)
+    held = node.value if isinstance(node, CollectionNode) else []
+    for item in held:
+        for child in item if isinstance(item, tuple) else (item,):
+            _check_ends(child, (*within, id(node)))
 
 
 def is_proven(

@@ -10,7 +10,7 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from optim_hydra.conversion import convert_items, dialect_of
 from optim_hydra.errors import join_key
-from optim_hydra.migrating.edits import CannotEditError, Migrated
+from optim_hydra.migrating.edits import CannotEditError, Edit, Migrated
 from optim_hydra.migrating.yaml_edits import Change, change_edits
 from optim_hydra.migrating.yaml_items import Item, items_of
 from optim_hydra.migrating.yaml_nodes import (
@@ -27,7 +27,7 @@ from optim_hydra.migrating.yaml_overrides import (
 from optim_hydra.migrating.yaml_proof import compose_all, is_proven
 from optim_hydra.rewriting import EXTRA, Outcome
 from optim_hydra.schema import CHECKS
-from optim_hydra.tree import is_our_target
+from optim_hydra.tree import NODE_NAME, is_our_target
 
 __all__ = ["migrate_yaml"]
 
@@ -42,14 +42,17 @@ def migrate_yaml(text: str, path: PurePath, source: str = "") -> Migrated:
 
     """
     migrated = Migrated(text)
+    at = place_in_file(path, text)
+    if NODE_NAME not in f"{at}{text}".lower():
+        return migrated  # templates and data of others need not be YAML
     try:
         documents = compose_all(text)
     except YAMLError as error:
         mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
         what = error.problem if isinstance(error, MarkedYAMLError) else str(error)
-        migrated.ask(mark.index if mark else 0, "", f"the file is no YAML: {what}")
+        what = f"the file is no YAML: {str(what).splitlines()[0]}"
+        migrated.ask(mark.index if mark else 0, "", what)
         return migrated
-    at = place_in_file(path, text)
     changes: dict[int, Change] = {}
     texts: dict[int, str] = {}
     for root in documents:
@@ -129,17 +132,34 @@ def _edit(
     migrated: Migrated,
     changes: dict[int, Change],
 ) -> None:
-    """Note the edits of one node: all of them, or a question for each."""
+    """Note the edits of one node, and ask about what can't be edited."""
+    done = dict(settled)
+    for path in settled:
+        try:
+            _edits(node, items, {path: settled[path]}, migrated.text)
+        except CannotEditError as error:
+            del done[path]
+            why = f"it can't be edited here: {error}"
+            migrated.ask(items[path].index, join_key(node.at, path), why)
     try:
-        made = [change for change in _changes(node, items, settled) if change]
-        edits = [e for change in made for e in change_edits(migrated.text, change)]
+        made, edits = _edits(node, items, done, migrated.text)
     except CannotEditError as error:
-        for path in settled:
+        for path in done:
             why = f"it can't be edited here: {error}"
             migrated.ask(items[path].index, join_key(node.at, path), why)
         return
     migrated.edits += edits
     changes.update({id(change.mapping): change for change in made})
+
+
+def _edits(
+    node: FoundNode,
+    items: Mapping[str, Item],
+    settled: Mapping[str, Outcome],
+    text: str,
+) -> tuple[list[Change], list[Edit]]:
+    made = _changes(node, items, settled)
+    return made, [edit for change in made for edit in change_edits(text, change)]
 
 
 def _changes(
@@ -152,6 +172,8 @@ def _changes(
     lonely: dict[str, object] = {}
     for path, done in settled.items():
         item = items[path]
+        if all("." not in name for name in (path, *(n for n, _ in done.new))):
+            done = done.as_written(item.value)  # noqa: PLW2901 - the same, better told
         below = [(n.removeprefix(f"{EXTRA}."), v) for n, v in done.new if "." in n]
         above = [(n, v) for n, v in done.new if "." not in n]
         if inner is not None and item.owner is inner.mapping:
