@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from optim_hydra.conversion_verl import convert_verl
-from optim_hydra.rewriting import EXTRA, Outcome, Rewriting, rounded
+from optim_hydra.rewriting import EXTRA, Rewriting, rounded
 
 __all__ = [
     "convert_automodel",
@@ -20,7 +20,14 @@ _TITAN_PAIR = (0.9, 0.95)
 _PLAIN = ("constant", "linear", "cosine")
 _WARMUP = ("warmup_steps", "lr_warmup_steps", "lr_warmup_steps_ratio")
 _LENGTH = ("total_steps", "total_training_steps")
-_TITAN = ("decay_type", "warmup_steps", "min_lr_factor", "decay_ratio", "total_steps")
+_TITAN = (
+    "decay_type",
+    "warmup_steps",
+    "min_lr_factor",
+    "decay_ratio",
+    "total_steps",
+    "_target_",
+)
 
 
 def convert_torchtitan(node: Rewriting) -> None:
@@ -34,15 +41,18 @@ def convert_torchtitan(node: Rewriting) -> None:
         length = () if steps is None else (("total_training_steps", steps),)
         node.becomes("total_steps", *length)
     _convert_decay(node)
-    gone = [key for key, done in node.outcomes.items() if done == Outcome()]
-    held = [key for key in _TITAN if key in node and key not in gone]
-    if held and "zero_indexed_step" not in node:
-        first = held[0]
-        row = {"warmup_steps": "lr_warmup_steps", "min_lr_factor": "min_lr_ratio"}
-        done = node.outcomes.get(first)
-        if done is None or not done.undecided:
-            new = done.new if done else ((row[first], node.items[first]),)
-            node.becomes(first, *new, ("zero_indexed_step", False))
+    _warm_from_the_first_step(node)
+
+
+def _warm_from_the_first_step(node: Rewriting) -> None:
+    """Add zero_indexed_step: false beside the first item that is converted."""
+    if "zero_indexed_step" in node:
+        return
+    for key in _TITAN:
+        done = node.outcomes.get(key)
+        if done is not None and done.new:
+            node.becomes(key, *done.new, ("zero_indexed_step", False))
+            return
 
 
 def convert_verl_torchtitan(node: Rewriting) -> None:

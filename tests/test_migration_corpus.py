@@ -10,8 +10,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import hydra
 import pytest
+from omegaconf import OmegaConf
+from torch import nn
 
+from optim_hydra import convert_config
 from optim_hydra.conversion import SOURCES
 from optim_hydra.migrating.paths import migrate_paths
 
@@ -40,6 +44,19 @@ def read(path: Path) -> Case:
 
 def source_of(path: Path) -> str:
     return path.parent.name if path.parent.name in SOURCES else ""
+
+
+@pytest.mark.parametrize("name", ["fsdp", "megatron", "veomni", "torchtitan"])
+def test_a_group_of_verl_is_built_by_hydra(name: str, module: nn.Module) -> None:
+    case = read(CORPUS / f"verl/{name}_group.txt")
+    node = OmegaConf.create(case.after)
+    built = hydra.utils.instantiate(node, module)
+    assert type(built).__name__ == "AdamW"
+    pair = [convert_config(OmegaConf.create(case.before)), convert_config(node)]
+    for config in pair:
+        config.clip_grad = 1.0  # verl's default, of which the file says nothing
+        config.min_lr_ratio = config.min_lr_ratio or 0.0
+    assert pair[0] == pair[1]
 
 
 def test_there_is_a_case_of_every_kind() -> None:

@@ -10,7 +10,7 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from optim_hydra.conversion import convert_items, dialect_of
 from optim_hydra.errors import join_key
-from optim_hydra.migrating.edits import CannotEditError, Edit, Migrated
+from optim_hydra.migrating.edits import CannotEditError, Edit, Migrated, value_text
 from optim_hydra.migrating.yaml_edits import Change, change_edits
 from optim_hydra.migrating.yaml_items import Item, items_of
 from optim_hydra.migrating.yaml_nodes import (
@@ -25,7 +25,7 @@ from optim_hydra.migrating.yaml_overrides import (
     nodes_below,
 )
 from optim_hydra.migrating.yaml_proof import compose_all, is_proven
-from optim_hydra.rewriting import EXTRA, Outcome
+from optim_hydra.rewriting import EXTRA, SAME, Outcome
 from optim_hydra.schema import CHECKS
 from optim_hydra.tree import NODE_NAME, is_our_target
 
@@ -134,22 +134,37 @@ def _edit(
 ) -> None:
     """Note the edits of one node, and ask about what can't be edited."""
     done = dict(settled)
-    for path in settled:
+    for path, outcome in settled.items():
         try:
-            _edits(node, items, {path: settled[path]}, migrated.text)
+            _edits(node, items, {path: outcome}, migrated.text)
         except CannotEditError as error:
             del done[path]
-            why = f"it can't be edited here: {error}"
-            migrated.ask(items[path].index, join_key(node.at, path), why)
+            _ask(node, path, items[path], outcome, error, migrated)
     try:
         made, edits = _edits(node, items, done, migrated.text)
     except CannotEditError as error:
-        for path in done:
-            why = f"it can't be edited here: {error}"
-            migrated.ask(items[path].index, join_key(node.at, path), why)
+        for path, outcome in done.items():
+            _ask(node, path, items[path], outcome, error, migrated)
         return
     migrated.edits += edits
     changes.update({id(change.mapping): change for change in made})
+
+
+def _ask(  # noqa: PLR0913, PLR0917 - the item, its place and its trouble
+    node: FoundNode,
+    path: str,
+    item: Item,
+    outcome: Outcome,
+    error: CannotEditError,
+    migrated: Migrated,
+) -> None:
+    texts = [
+        f"{name}: {value_text(item.value if value is SAME else value)}"
+        for name, value in outcome.new
+    ]
+    what = f"write {', '.join(texts)}" if texts else "remove it"
+    why = f"it can't be edited here, {error}: {what}"
+    migrated.ask(item.index, join_key(node.at, path), why)
 
 
 def _edits(
