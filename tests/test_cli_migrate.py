@@ -79,6 +79,23 @@ def test_everything_is_told_at_once_and_the_rest_is_done(migrate: Migrate) -> No
     )
 
 
+@pytest.mark.parametrize("name", ["a.py", "a.sh", "a.md", "Makefile", "a.yaml"])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n", "\n\x0c\n", "\n  "])
+def test_ends_of_files_stay(migrate: Migrate, name: str, end: str) -> None:
+    texts = {
+        "a.py": 'a = 1\n\x0c\nx = ["optim.KEY=1"]',
+        "a.md": "# Run\n\n`optim.KEY=1`",
+        "a.yaml": "a: 1\noptim: {KEY: 1}",
+    }
+    text = texts.get(name, "run:\n\tpython x.py optim.KEY=1") + end
+    if name == "a.yaml" and "\x0c" in text:
+        text = text.replace("\x0c", "")  # no character of YAML
+    Path(name).write_text(text.replace("KEY", "grad_clip"), newline="")
+    assert migrate(name).exit_code == 0
+    expected = text.replace("KEY", "clip_grad").encode()
+    assert Path(name).read_bytes() == expected
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -39,6 +39,8 @@ def migrate_python(text: str, source: str = "") -> Migrated:
 
     """
     migrated = Migrated(text)
+    if NODE_NAME not in text:
+        return migrated
     try:
         places = list(_places(text))
     except (tokenize.TokenError, SyntaxError) as error:
@@ -55,7 +57,7 @@ def migrate_python(text: str, source: str = "") -> Migrated:
                 groups.setdefault(group, []).append(piece)
                 brackets[piece] = place.bracket[0]
             _ask_of_name(place, migrated)
-        _ask_of_attribute(places[number - 2 : number + 1], migrated)
+        _ask_of_attribute(places[max(number - 4, 0) : number + 1], migrated)
 
     def remove(piece: Piece) -> Edit:
         if brackets[piece] != "[" or not piece.is_alone:
@@ -70,6 +72,7 @@ def migrate_python(text: str, source: str = "") -> Migrated:
 
 def _places(text: str) -> Iterator[_Place]:
     starts = [0, *(found.end() for found in re.finditer("\r\n|\n|\r", text))]
+    starts.append(len(text))  # of the end, where the last line is not ended
     stack: list[tuple[str, int]] = []
     for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
         start = starts[token.start[0] - 1] + token.start[1]
@@ -120,12 +123,15 @@ def _ask_of_name(place: _Place, migrated: Migrated) -> None:
 
 def _ask_of_attribute(places: list[_Place], migrated: Migrated) -> None:
     """Ask about `optim.OLD`, which reads or sets an old key."""
-    if [place.token.string for place in places[:2]] != [NODE_NAME, "."]:
+    words = [place.token.string for place in places]
+    if words[-3:-1] != [NODE_NAME, "."]:
         return
-    name = places[2].token.string
+    name = words[-1]
+    if name == "lr_scheduler" and (words[-4:-3] != ["."] or words[-5:-4] == ["torch"]):
+        return  # the module of torch
     if name in RENAMED_KEYS or name in FOREIGN_KEYS:
         key = f"{NODE_NAME}.{name}"
-        migrated.ask(places[2].start, key, f"the program reads it: {_advice(name)}")
+        migrated.ask(places[-1].start, key, f"the program reads it: {_advice(name)}")
 
 
 def _advice(name: str) -> str:
