@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from optim_hydra.conversion_verl import convert_verl
-from optim_hydra.rewriting import EXTRA, Rewriting, rounded
+from optim_hydra.rewriting import EXTRA, SAME, Rewriting, rounded
 
 __all__ = [
     "convert_automodel",
@@ -117,9 +117,10 @@ def convert_veomni(node: Rewriting) -> None:
             why = f"no class for VeOmni's {name}: write optimizer and optimizer_impl"
             node.asks(key, why)
     if "lr_scheduler_type" not in node and node.get("lr_decay_style") in _PLAIN:
-        node.becomes(
-            "lr_decay_style", ("lr_scheduler_type", node.get("lr_decay_style"))
-        )
+        node.becomes("lr_decay_style", ("lr_scheduler_type", SAME))
+    elif "lr_scheduler_type" not in node:
+        why = "no schedule for it: write lr_scheduler_type, one of constant, linear,"
+        node.asks("lr_decay_style", f"{why} cosine, wsd or your own")
     schedule = node.get("lr_scheduler_type") or node.get("lr_decay_style")
     if schedule == "constant" or (node.whole and schedule is None):
         node.goes("lr_min")

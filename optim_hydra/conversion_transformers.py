@@ -7,7 +7,7 @@ from typing import Any
 
 from optim_hydra.conversion_megatron import decay_share
 from optim_hydra.conversion_verl import convert_warmup
-from optim_hydra.rewriting import EXTRA, Rewriting, Unread, rounded
+from optim_hydra.rewriting import EXTRA, SAME, Outcome, Rewriting, Unread, rounded
 
 __all__ = ["TRAINER_CLASSES", "TRAINER_SCHEDULES", "convert_transformers"]
 
@@ -45,20 +45,15 @@ _OURS = (*TRAINER_SCHEDULES.values(),)
 _DECAYS = {"linear": "linear", "cosine": "cosine", "1-sqrt": "sqrt"}
 _PAIR = (0.9, 0.999)
 _KWARGS = "lr_scheduler_kwargs"
+_WSD = "warmup_stable_decay"
 
 
 def convert_transformers(node: Rewriting) -> None:
     """Convert the Trainer's names; without `optimizer` it was its default, AdamW."""
     _convert_class(node)
     node.pair("adam_beta1", "adam_beta2", "betas", _PAIR)
-    clip = node.number("max_grad_norm")
-    if clip is not None:
-        node.becomes(
-            "max_grad_norm",
-            ("clip_grad", node.items["max_grad_norm"] if clip else None),
-        )
-    elif "max_grad_norm" in node:
-        node.becomes("max_grad_norm", ("clip_grad", node.items["max_grad_norm"]))
+    is_off = node.number("max_grad_norm") == 0.0
+    node.becomes("max_grad_norm", ("clip_grad", None if is_off else SAME))
     _convert_schedule(node)
     _convert_warmup(node)
 
@@ -121,12 +116,14 @@ def _read(text: str) -> Any:
 
 def _convert_schedule(node: Rewriting) -> None:
     name = node.get("lr_scheduler_type")
-    if name == "constant_with_warmup" or (
-        name in TRAINER_SCHEDULES and TRAINER_SCHEDULES[name] != name
-    ):
-        node.becomes(
-            "lr_scheduler_type", ("lr_scheduler_type", TRAINER_SCHEDULES[name])
-        )
+    needs_kwargs = name == _WSD and _KWARGS not in node
+    if needs_kwargs:
+        why = f"{_WSD} has num_decay_steps in {_KWARGS}, which is not said beside it:"
+        why += " write lr_scheduler_type: wsd, lr_decay_steps_ratio and lr_decay_style"
+        node.asks("lr_scheduler_type", why)
+    elif name in TRAINER_SCHEDULES:
+        ours = TRAINER_SCHEDULES[name]
+        node.becomes("lr_scheduler_type", ("lr_scheduler_type", ours))
     elif name is not None and name not in _OURS:
         why = f"no schedule for the Trainer's {name}: write one of"
         node.asks("lr_scheduler_type", f"{why} constant, linear, cosine, wsd, your own")
@@ -141,22 +138,41 @@ def _convert_kwargs(node: Rewriting) -> None:
             kwargs = json.loads(kwargs)
         except ValueError:
             kwargs = None
-    if not isinstance(kwargs, dict):
-        node.asks(_KWARGS, "lr_scheduler_kwargs is no mapping here")
-        return
+    is_wsd = node.get("lr_scheduler_type") == _WSD
+    why = "lr_scheduler_kwargs is no mapping here"
+    if isinstance(kwargs, dict):
+        done = _settled_kwargs(node, kwargs, is_wsd=is_wsd)
+        left = [key for key in kwargs if key not in done]
+        whys = [f"{', '.join(left)} of lr_scheduler_kwargs: no equal"] if left else []
+        whys += [each.undecided for each in done.values() if each.undecided]
+        if not whys:
+            node.becomes(
+                _KWARGS, *(pair for each in done.values() for pair in each.new)
+            )
+            return
+        why = "; ".join(whys)
+    node.asks(_KWARGS, why)
+    if is_wsd:  # one says nothing without the other
+        node.asks("lr_scheduler_type", why)
+
+
+def _settled_kwargs(
+    node: Rewriting, kwargs: dict[str, Any], *, is_wsd: bool
+) -> dict[str, Outcome]:
+    """Say what becomes of each of the arguments of a schedule."""
     lr = node.items.get("learning_rate", node.items.get("lr"))
-    inner = Rewriting({"lr": lr, **kwargs}, whole=False)
     total = node.items.get("max_steps", node.items.get("total_training_steps"))
-    inner.items = {**inner.items, "total_training_steps": total}
+    beside = {"lr": lr, "total_training_steps": total}
+    inner = Rewriting({**beside, **kwargs}, whole=False)
     inner.becomes("min_lr_rate", ("min_lr_ratio", kwargs.get("min_lr_rate")))
     inner.becomes("num_cycles", ("num_cycles", kwargs.get("num_cycles")))
     if "min_lr" in kwargs:
         inner.share("min_lr", "min_lr_ratio")
     if "num_decay_steps" in kwargs:
         decay_share(inner, "num_decay_steps")
-    if kwargs.get("decay_type") in _DECAYS:
-        new = ("lr_decay_style", _DECAYS[kwargs["decay_type"]])
-        inner.becomes("decay_type", new)
+    style = kwargs.get("decay_type", "cosine" if is_wsd else None)
+    if style in _DECAYS:
+        inner.outcomes["decay_type"] = Outcome((("lr_decay_style", _DECAYS[style]),))
     if "min_lr_ratio" in kwargs:  # of warmup_stable_decay, which warms up from it
         ratio = rounded(float(kwargs["min_lr_ratio"]))
         inner.becomes(
@@ -164,15 +180,7 @@ def _convert_kwargs(node: Rewriting) -> None:
         )
     if kwargs.get("warmup_type") == "linear":
         inner.goes("warmup_type")
-    left = [key for key in kwargs if key not in inner.outcomes]
-    whys = [done.undecided for done in inner.outcomes.values() if done.undecided]
-    if left or whys:
-        named = [f"{', '.join(left)} of lr_scheduler_kwargs: no equal"] if left else []
-        node.asks(_KWARGS, "; ".join(named + whys))
-        return
-    node.becomes(
-        _KWARGS, *(pair for done in inner.outcomes.values() for pair in done.new)
-    )
+    return inner.outcomes
 
 
 def _convert_warmup(node: Rewriting) -> None:
@@ -180,29 +188,27 @@ def _convert_warmup(node: Rewriting) -> None:
     if node.get("lr_scheduler_type") == "constant":
         node.goes("warmup_steps", "warmup_ratio")  # of no effect
         return
-    steps, ratio = node.number("warmup_steps"), node.items.get("warmup_ratio")
-    if "warmup_ratio" in node:
-        node.becomes("warmup_ratio", ("lr_warmup_steps_ratio", ratio))
-    if steps is not None and 0.0 < steps < 1.0:
-        node.becomes("warmup_steps", ("lr_warmup_steps_ratio", steps))
-    elif steps == 0.0 and ("warmup_ratio" in node or node.whole):
+    steps, ratio = node.number("warmup_steps"), node.number("warmup_ratio")
+    is_share = steps is not None and 0.0 < steps < 1.0
+    node.becomes("warmup_ratio", ("lr_warmup_steps_ratio", SAME))
+    name = "lr_warmup_steps_ratio" if is_share else "lr_warmup_steps"
+    node.becomes("warmup_steps", (name, SAME))
+    if is_share or (steps or 0.0) >= 1.0:
+        node.goes("warmup_ratio")
+    elif steps == 0.0 and (ratio or node.whole):
         node.goes("warmup_steps")
-    elif "warmup_steps" in node:
-        node.becomes("warmup_steps", ("lr_warmup_steps", node.items["warmup_steps"]))
-        if steps:
-            node.goes("warmup_ratio")
-    renamed = {"lr_warmup_steps": node.items.get("lr_warmup_steps")}
-    if node.whole and not steps and ratio and not renamed["lr_warmup_steps"]:
-        _round_up(node, ratio)
+    if node.whole and is_share:
+        _round_up(node, "warmup_steps")
+    elif node.whole and not steps:
+        _round_up(node, "warmup_ratio")
 
 
-def _round_up(node: Rewriting, ratio: Any) -> None:
+def _round_up(node: Rewriting, key: str) -> None:
     total = node.items.get("max_steps", node.items.get("total_training_steps", -1))
+    ratio = node.items.get(key)
     held = {"lr_warmup_steps_ratio": ratio, "total_training_steps": total}
     inner = Rewriting(held, whole=True)
     convert_warmup(inner, up=True)
-    if "lr_warmup_steps_ratio" in inner.outcomes:
-        node.becomes(
-            "warmup_ratio",
-            ("lr_warmup_steps", inner.outcomes["lr_warmup_steps_ratio"].new[0][1]),
-        )
+    done = inner.outcomes.get("lr_warmup_steps_ratio")
+    if done is not None:
+        node.becomes(key, done.new[0])

@@ -157,9 +157,9 @@ class Rewriting:
             elif other == new and _is_default(new, held):
                 self.goes(other)
             else:
-                what = conflict(f"{key}: {_shown(self.items[key])}", f"{other}: ")
-                text = what.replace(
-                    f"{other}: ", f"{other}: {_shown(self.items[other])}"
+                text = conflict(
+                    f"{key}: {_shown(self.items[key])}",
+                    f"{other}: {_shown(self.items[other])}",
                 )
                 self.asks(key, text)
                 if other in self.outcomes:

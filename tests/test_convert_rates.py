@@ -1,4 +1,4 @@
-"""Rates of converted nodes are those that verl's engines would have had."""
+"""Rates of converted nodes are those that verl's engines and the Trainer would have."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from collections.abc import Callable
 
 import pytest
 from torch import nn
+from torch.optim import SGD
+from transformers.optimization import (
+    get_constant_schedule,
+    get_cosine_with_min_lr_schedule_with_warmup,
+    get_linear_schedule_with_warmup,
+    get_wsd_schedule,
+)
 
 import verl_configs as verl
-from optim_hydra import build_lr_scheduler, build_optimizer
+from optim_hydra import build_lr_scheduler, build_optimizer, convert_config
 
 W, T = 4, 20
 STEPS = {"lr_warmup_steps": W, "total_training_steps": T}
@@ -93,3 +100,45 @@ def test_its_rates_are_those_of_verl(name: str, module: nn.Module) -> None:
         optimizer.step()
         scheduler.step()
     assert found == pytest.approx(factors, abs=1e-12)
+
+
+TRAINER = {"learning_rate": 1e-3, "max_steps": T, "warmup_steps": W}
+TRAINERS = {
+    "linear": ({}, lambda o: get_linear_schedule_with_warmup(o, W, T)),
+    "cosine": (
+        {
+            "lr_scheduler_type": "cosine_with_min_lr",
+            "lr_scheduler_kwargs": {"min_lr": 1e-4},
+        },
+        lambda o: get_cosine_with_min_lr_schedule_with_warmup(o, W, T, min_lr=1e-4),
+    ),
+    "wsd": (
+        {
+            "lr_scheduler_type": "warmup_stable_decay",
+            "lr_scheduler_kwargs": '{"num_decay_steps": 5, "min_lr_ratio": 0.1}',
+        },
+        lambda o: get_wsd_schedule(o, W, 5, T, min_lr_ratio=0.1),
+    ),
+    "a share of warmup": (
+        {"warmup_steps": 0.16},  # 3.2 steps, rounded up
+        lambda o: get_linear_schedule_with_warmup(o, 4, T),
+    ),
+    "no warmup": (
+        {"lr_scheduler_type": "constant"},
+        get_constant_schedule,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_its_rates_are_those_of_transformers(name: str, module: nn.Module) -> None:
+    given, schedule = TRAINERS[name]
+    config = convert_config({**TRAINER, **given}, "transformers")
+    optimizer = build_optimizer(module, config)
+    theirs = schedule(SGD(module.parameters(), lr=TRAINER["learning_rate"]))
+    ours = build_lr_scheduler(optimizer, config)
+    for _ in range(T):
+        assert ours.get_last_lr() == pytest.approx(theirs.get_last_lr(), abs=1e-12)
+        for scheduler in (ours, theirs):
+            scheduler.optimizer.step()
+            scheduler.step()
