@@ -37,8 +37,8 @@ def build_optimizer(
         parameters: A module (best: rules know types and names), several modules for
             one optimizer (a list of model parts, or name -> module), parameters,
             `(name, parameter)` pairs, or group dicts. Frozen ones are left out.
-        config: A node such as `cfg.actor.optim`, an `OptimConfig`, a dict, or a plain
-            Hydra node (`_target_: torch.optim.SGD`).
+        config: A node such as `cfg.actor.optim`, an `OptimConfig`, a dict, a plain
+            Hydra node (`_target_: torch.optim.SGD`), or one of verl's config objects.
         provides: What this training loop promises for classes that need it:
             `closure`, `sparse_gradients`, `train_eval_modes`.
         whole: The complete model (on the meta device will do) where `parameters` is

@@ -124,6 +124,8 @@ def _convert_betas(node: Rewriting) -> None:
     impl = str(node.get("optimizer_impl") or "torch.optim")
     # Reading a file imports nothing that it names.
     own = _own_betas(impl, name) if node.whole or impl == "torch.optim" else None
+    if own is None and node.whole:
+        return  # there is no such class, as who builds it will say
     if own == ():
         node.goes("betas")
     elif (

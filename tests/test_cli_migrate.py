@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
@@ -165,6 +167,30 @@ def test_a_file_that_cannot_be_written_is_named(
     assert result.stderr == (
         "1 to decide:\n"
         "  a.yaml: it can't be written: Permission denied; it is left as it was\n"
+        "changed 1 file\n"
+    )
+
+
+def test_what_is_no_file_or_cannot_be_listed_is_named(
+    migrate: Migrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo("pipe.sh")
+    Path("conf").mkdir()
+    Path("a.yaml").write_text(OLD)
+    scandir = os.scandir
+
+    def refuse(path: str) -> Any:
+        if str(path).endswith("conf"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    result = migrate("pipe.sh", ".")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "2 to decide:\n"
+        "  conf: the folder can't be read: Permission denied\n"
+        "  pipe.sh: it is no file; it is left as it was\n"
         "changed 1 file\n"
     )
 

@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "optim_hydra"
-MODULES = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__")
+MODULES = sorted(
+    ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+    for path in (*PACKAGE.glob("*.py"), *PACKAGE.glob("migrating/*.py"))
+    if path.stem != "__init__"
+)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -32,6 +32,9 @@ def read_text(path: Path) -> TextFile:
         UnreadableFileError: It can't be read, or is of another encoding.
 
     """
+    if not path.is_file():
+        msg = "it is no file"
+        raise UnreadableFileError(msg)
     try:
         text = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:

@@ -91,17 +91,22 @@ def migrate_paths(
         near = nearest(source, SOURCES) or f": there are {', '.join(SOURCES)}"
         msg = f"no source {source!r}{near}"
         raise WrongObjectError(msg)
-    files = {path.resolve(): path for path in _files(paths)}
-    reports = [_migrate_file(path, source, check=check) for path in files.values()]
+    reports: list[FileReport] = []
+    files = {path.resolve(): path for path in _files(paths, reports)}
+    reports += [_migrate_file(path, source, check=check) for path in files.values()]
     return [report for report in reports if report.diff or report.questions]
 
 
-def _files(paths: Iterable[Path]) -> Iterator[Path]:
+def _files(paths: Iterable[Path], unread: list[FileReport]) -> Iterator[Path]:
+    def note(error: OSError) -> None:
+        why = f"the folder can't be read: {error.strerror}"
+        unread.append(FileReport(Path(error.filename), "", [Question(0, "", why)]))
+
     for path in paths:
         if not path.is_dir():
             yield path
             continue
-        for folder, folders, names in os.walk(path):
+        for folder, folders, names in os.walk(path, onerror=note):
             folders[:] = sorted(name for name in folders if _is_searched(name))
             found = (Path(folder) / name for name in sorted(names))
             yield from (file for file in found if _is_known(file) and file.is_file())
