@@ -197,9 +197,9 @@ def _convert_warmup(node: Rewriting) -> None:
         node.goes("warmup_ratio")
     elif steps == 0.0 and (ratio or node.whole):
         node.goes("warmup_steps")
-    if node.whole and is_share:
+    if is_share:
         _round_up(node, "warmup_steps")
-    elif node.whole and not steps:
+    elif not steps:
         _round_up(node, "warmup_ratio")
 
 
