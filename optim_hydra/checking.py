@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -19,8 +18,6 @@ from optim_hydra.value_checks import is_open
 __all__ = ["read_config"]
 
 EXTRA = "override_optimizer_config"
-# In verl's files `_target_` is the class of the config; the fields are ours.
-_VERL_CONFIG = re.compile(r"verl\.([a-z_]+\.)*\w*OptimizerConfig")
 
 
 def read_config(
@@ -61,7 +58,7 @@ def read_config(
 def _check_library_keys(items: dict[str, Any], problems: Problems) -> None:
     """Take the keys out that the library sets, and note where they were changed."""
     target = str(items.pop("_target_", "") or "")
-    if target and not is_our_target(target) and not _VERL_CONFIG.fullmatch(target):
+    if target and not is_our_target(target):
         what = (
             f"_target_ is set by the library, not to {target}: choose the class by"
             " optimizer_impl and optimizer"

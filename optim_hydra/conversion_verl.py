@@ -133,6 +133,8 @@ def _convert_betas(node: Rewriting) -> None:
         and not _same_pair(betas, _PAIR)
         and not _same_pair(betas, own)
     ):
+        if node.whole:
+            return  # somebody set them for this run: here they reach the class
         why = f"verl gives no betas to {name}, whose own are {_text(own)}: remove betas"
         node.asks("betas", f"{why}, or keep it to have {_text(betas)}")
     elif own is None:

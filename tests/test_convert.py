@@ -61,6 +61,17 @@ CONVERTED = {
             "clip_grad": 1.0,
         },
     ),
+    "fsdp: betas that verl drops": (
+        verl.FSDPOptimizerConfig(
+            optimizer="Lion", optimizer_impl="lion_pytorch", betas=(0.95, 0.98)
+        ),
+        {
+            "optimizer": "Lion",
+            "optimizer_impl": "lion_pytorch",
+            "betas": (0.95, 0.98),
+            "clip_grad": 1.0,
+        },
+    ),
     "fsdp: a class without betas": (
         verl.FSDPOptimizerConfig(optimizer="SGD", betas=(0.9, 0.95)),
         {"optimizer": "SGD", "clip_grad": 1.0},

@@ -14,12 +14,6 @@ REFUSED = {
         verl.FSDPOptimizerConfig(lr_scheduler_type="cosine", zero_indexed_step=False),
         ["zero_indexed_step"],
     ),
-    "fsdp: betas that verl drops": (
-        verl.FSDPOptimizerConfig(
-            optimizer="Lion", optimizer_impl="lion_pytorch", betas=(0.95, 0.98)
-        ),
-        ["betas"],
-    ),
     "megatron: muon": (
         verl.McoreOptimizerConfig(optimizer="muon"),
         ["optimizer", *(f for f in verl.McoreOptimizerConfig() if "muon_" in f)],
