@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from pytorch_optimizer import WSAM, AdaMuon, Muon
 from torch import Tensor, nn
 from torch.optim import SGD, Optimizer
 
@@ -18,8 +17,6 @@ from optim_hydra.needs_table import NEEDS
 
 EXTRA = "override_optimizer_config"
 NODE = {"optimizer_impl": "needy_impl", "optimizer": "Needy"}
-MUON = {"optimizer_impl": "pytorch_optimizer", "optimizer": "Muon", "lr": 0.02}
-USE_MUON = {"ndim": 2, EXTRA: {"use_muon": True}}
 
 
 class Needy(SGD):
@@ -186,29 +183,6 @@ def test_what_is_not_read_may_stand_at_its_own_default(
     assert optimizer.power == 0.0
 
 
-def test_a_class_with_a_flag_is_told_its_matrices(module: nn.Module) -> None:
-    assert str(refused(module, MUON)) == (
-        "Muon has to be told its matrices by use_muon: add the rule {role: hidden,"
-        " ndim: 2, override_optimizer_config: {use_muon: true}}; the others get false"
-        " @ param_groups"
-    )
-    optimizer = build_optimizer(module, {**MUON, "param_groups": [USE_MUON]})
-    assert type(optimizer) is Muon
-    flags = {g["param_names"][0]: g["use_muon"] for g in optimizer.param_groups}
-    assert flags == {"weight": True, "bias": False}
-
-
-def test_a_flag_in_the_node_holds_for_all_and_one_of_a_group_dict_stays() -> None:
-    matrix = nn.Linear(4, 2, bias=False)
-    optimizer = build_optimizer(matrix, {**MUON, EXTRA: {"use_muon": True}})
-    assert [group["use_muon"] for group in optimizer.param_groups] == [True]
-    groups = [{"params": [matrix.weight], "use_muon": True}]
-    node = {"optimizer_impl": "pytorch_optimizer", "optimizer": "AdaMuon"}
-    optimizer = build_optimizer(groups, node)
-    assert type(optimizer) is AdaMuon
-    assert [group["use_muon"] for group in optimizer.param_groups] == [True]
-
-
 def test_named_parameters_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     offer(monkeypatch, "needy_impl", Needy=OfNames)
     module = nn.Linear(4, 2)
@@ -217,21 +191,6 @@ def test_named_parameters_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None
         "OfNames goes by the names of the parameters: give the module, or"
         " model.named_parameters() @ optimizer"
     )
-
-
-def test_a_class_of_model_and_parameters_gets_both(module: nn.Module) -> None:
-    node = {
-        "optimizer_impl": "pytorch_optimizer",
-        "optimizer": "WSAM",
-        "lr": 0.1,
-        "no_decay": ["1d"],
-        EXTRA: {"base_optimizer": {"optimizer": "SGD"}, "rho": 0.1},
-    }
-    optimizer = build_optimizer(module, node, provides="closure")
-    assert type(optimizer) is WSAM
-    assert optimizer.model is module
-    decays = [group["weight_decay"] for group in optimizer.base_optimizer.param_groups]
-    assert decays == [0.01, 0.0]
 
 
 def test_clipping_is_refused_where_there_is_no_step(
