@@ -1,0 +1,65 @@
+"""Whatever a file holds, rewriting ends, and a second run changes nothing more."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from optim_hydra.conversion import SOURCES
+from optim_hydra.migrating.markdown import migrate_markdown
+from optim_hydra.migrating.python_code import migrate_python
+from optim_hydra.migrating.scripts import migrate_script
+from optim_hydra.migrating.yaml_texts import migrate_yaml
+
+KINDS = {
+    "shell": migrate_script,
+    "markdown": migrate_markdown,
+    "python": migrate_python,
+    "yaml": lambda text, source: migrate_yaml(text, PurePath("optim/a.yaml"), source),
+}
+WORDS = [
+    "optim.grad_clip=1",
+    "optim.warmup_style=null",
+    "a.optim.min_lr=1e-6",
+    "optim.lr=1e-5",
+    "optim.lr_decay_style=cosine",
+    "optim.decay_type=sqrt",
+    "optim={grad_clip: 1}",
+    "optim: {grad_clip: 1, warmup_style: null}",
+    "grad_clip: 1",
+    "optim:",
+    "--learning_rate 1e-5",
+    "--adam_beta1=0.9",
+    "python",
+    "EOF",
+    "<<EOF",
+    "A=(",
+    "it's",
+    "#",
+    "- ",
+    "  ",
+    "&x",
+    "*x",
+]
+MARKS = [*"'\"`()[]{}\\\n\r\t,;|&$=~+", "```\n", "```yaml\n", "$(", "\\\n", " ", " "]
+texts = st.lists(st.sampled_from([*WORDS, *MARKS]), max_size=14).map("".join)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(text=texts, source=st.sampled_from(["", *SOURCES]))
+@example(text="optim.warmup_style=null", source="")
+@example(text="`optim.warmup_style=null`", source="")
+@example(text="optim: {grad_clip: 1\r\n}", source="")
+@settings(max_examples=150, deadline=None)
+def test_it_ends_and_settles(kind: str, text: str, source: str) -> None:
+    migrate = KINDS[kind]
+    migrated = migrate(text, source)
+    result = migrated.result()
+    lines = text.count("\n") + text.count("\r") + 1
+    assert all(0 <= question.line <= lines for question in migrated.questions)
+    assert migrate(result, source).result() == result
+    if "optim" not in text and "--" not in text and kind != "yaml":
+        assert result == text
