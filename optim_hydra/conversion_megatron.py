@@ -62,7 +62,7 @@ def convert_megatron(node: Rewriting) -> None:
 def convert_verl_megatron(node: Rewriting) -> None:
     """Convert verl's Megatron group, which hands no betas on."""
     betas = node.get("betas")
-    is_set = betas is not None and list(betas) != list(_PAIR)
+    is_set = isinstance(betas, (list, tuple)) and list(betas) != list(_PAIR)
     if is_set:
         why = "verl gives Megatron no betas, so it had [0.9, 0.999]: remove betas, or"
         why += f" keep it to have {list(betas)}"

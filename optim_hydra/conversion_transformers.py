@@ -7,7 +7,8 @@ from typing import Any
 
 from optim_hydra.conversion_megatron import decay_share
 from optim_hydra.conversion_verl import convert_warmup
-from optim_hydra.rewriting import EXTRA, SAME, Outcome, Rewriting, Unread, rounded
+from optim_hydra.rewriting import EXTRA, SAME, Outcome, Rewriting, Unread
+from optim_hydra.value_checks import shown
 
 __all__ = ["TRAINER_CLASSES", "TRAINER_SCHEDULES", "convert_transformers"]
 
@@ -59,7 +60,7 @@ def convert_transformers(node: Rewriting) -> None:
 
 
 def _convert_class(node: Rewriting) -> None:
-    name = node.get("optim")
+    name = node.text("optim")
     if name in TRAINER_CLASSES:
         impl, cls = TRAINER_CLASSES[name]
         new: list[tuple[str, Any]] = [("optimizer", cls)]
@@ -69,10 +70,8 @@ def _convert_class(node: Rewriting) -> None:
             new.append(("implementation", "fused"))
         node.becomes("optim", *new)
     elif "optim" in node:
-        shown = (
-            name if name is not None else getattr(node.items["optim"], "text", "null")
-        )
-        why = f"no class for the Trainer's {shown}: write optimizer_impl and optimizer,"
+        name = name or _shown(node, "optim")
+        why = f"no class for the Trainer's {name}: write optimizer_impl and optimizer,"
         node.asks("optim", f"{why} as optim-hydra list has them")
     if "optim_args" in node:
         _convert_arguments(node, str(name or ""))
@@ -100,6 +99,11 @@ def _convert_arguments(node: Rewriting, name: str) -> None:
         node.asks(key, why)
 
 
+def _shown(node: Rewriting, key: str) -> str:
+    value = node.items[key]
+    return value.text if isinstance(value, Unread) else shown(value)
+
+
 def _read(text: str) -> Any:
     """Read a value as YAML would, numbers and true and false."""
     text = text.strip()
@@ -115,7 +119,7 @@ def _read(text: str) -> Any:
 
 
 def _convert_schedule(node: Rewriting) -> None:
-    name = node.get("lr_scheduler_type")
+    name = node.text("lr_scheduler_type")
     needs_kwargs = name == _WSD and _KWARGS not in node
     if needs_kwargs:
         why = f"{_WSD} has num_decay_steps in {_KWARGS}, which is not said beside it:"
@@ -124,7 +128,8 @@ def _convert_schedule(node: Rewriting) -> None:
     elif name in TRAINER_SCHEDULES:
         ours = TRAINER_SCHEDULES[name]
         node.becomes("lr_scheduler_type", ("lr_scheduler_type", ours))
-    elif name is not None and name not in _OURS:
+    elif "lr_scheduler_type" in node and name not in _OURS:
+        name = name or _shown(node, "lr_scheduler_type")
         why = f"no schedule for the Trainer's {name}: write one of"
         node.asks("lr_scheduler_type", f"{why} constant, linear, cosine, wsd, your own")
     if _KWARGS in node:
@@ -170,11 +175,11 @@ def _settled_kwargs(
         inner.share("min_lr", "min_lr_ratio")
     if "num_decay_steps" in kwargs:
         decay_share(inner, "num_decay_steps")
-    style = kwargs.get("decay_type", "cosine" if is_wsd else None)
+    style = str(kwargs.get("decay_type", "cosine" if is_wsd else None))
     if style in _DECAYS:
         inner.outcomes["decay_type"] = Outcome((("lr_decay_style", _DECAYS[style]),))
-    if "min_lr_ratio" in kwargs:  # of warmup_stable_decay, which warms up from it
-        ratio = rounded(float(kwargs["min_lr_ratio"]))
+    ratio = inner.number("min_lr_ratio")
+    if ratio is not None:  # of warmup_stable_decay, which warms up from it
         inner.becomes(
             "min_lr_ratio", ("min_lr_ratio", ratio), ("lr_warmup_init_ratio", ratio)
         )

@@ -120,7 +120,7 @@ def _convert_betas(node: Rewriting) -> None:
     name = str(node.get("optimizer") or "AdamW")
     if "adam" in name.lower() or "ademamix" in name.lower() or f"{EXTRA}.betas" in node:
         return
-    betas = node.get("betas")
+    betas = node.get("betas") if _numbers(node.get("betas")) else None
     impl = str(node.get("optimizer_impl") or "torch.optim")
     # Reading a file imports nothing that it names.
     own = _own_betas(impl, name) if node.whole or impl == "torch.optim" else None
@@ -158,10 +158,16 @@ def _own_betas(impl: str, name: str) -> tuple[Any, ...] | None:
 
 
 def _same_pair(first: Any, second: Any) -> bool:
-    if first is None or second is None or isinstance(first, str):
-        return False
-    return list(map(float, first)) == list(map(float, second))
+    return _numbers(first) is not None and _numbers(first) == _numbers(second)
+
+
+def _numbers(values: Any) -> list[float] | None:
+    """Return a pair as numbers; None where it is none, as its check will say."""
+    try:
+        return None if isinstance(values, str) else [float(value) for value in values]
+    except (TypeError, ValueError):
+        return None
 
 
 def _text(values: Any) -> str:
-    return "not known" if values is None else str(list(values))
+    return "not known" if values is None else str(_numbers(values))

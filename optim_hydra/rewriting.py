@@ -8,6 +8,7 @@ accordingly, so that data and files are converted by the same rules.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,15 +74,21 @@ class Rewriting:
         value = self.items.get(key)
         return None if isinstance(value, Unread) else value
 
+    def text(self, key: str) -> str | None:
+        """Return a value that is text, else None."""
+        value = self.get(key)
+        return value if isinstance(value, str) else None
+
     def number(self, key: str) -> float | None:
-        """Return a value as a number, else None."""
+        """Return a value as a finite number, else None."""
         value = self.get(key)
         if isinstance(value, bool):
             return None
         try:
-            return float(value)
-        except (TypeError, ValueError):
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
             return None
+        return number if math.isfinite(number) else None
 
     def is_unread(self, key: str) -> bool:
         """Whether the value is only known later."""
