@@ -145,9 +145,9 @@ def test_show_names_needs_and_what_to_write(command: Command) -> None:
         "  Implements L-BFGS algorithm.",
         "  state: not known, it grows with the losses that the closure returns",
         "  weight decay: none",
-        "  needs closure: the training loop calls optimizer.step(closure), where"
-        " closure() clears the gradients, computes the loss, calls backward() and"
-        " returns the loss; it says so by provides=['closure']",
+        "  needs closure: optimizer.step(closure), where closure() clears the"
+        " gradients, computes the loss, calls backward() and returns the loss, in the"
+        " training loop, which says so by provides=['closure']",
         "  needs all parameters in one group",
     ]
     data = json.loads(command("show", "pytorch_optimizer.Lookahead", "--json").stdout)

@@ -85,3 +85,12 @@ def test_the_class_that_another_wraps_is_no_orphan(command: Command) -> None:
         )
     assert result.exit_code == 0
     assert "warning" not in result.stdout
+
+
+def test_what_the_training_loop_has_to_keep_is_told(command: Command) -> None:
+    overrides = ["optim.optimizer=LBFGS", "optim.clip_grad=null"]
+    assert command("check", SFT, *overrides).stdout.splitlines()[2] == (
+        "  LBFGS needs optimizer.step(closure), where closure() clears the gradients,"
+        " computes the loss, calls backward() and returns the loss, in the training"
+        " loop, which says so by provides=['closure']"
+    )

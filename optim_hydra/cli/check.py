@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from optim_hydra.builder import build_from_node
 from optim_hydra.checking import read_config
 from optim_hydra.cli.composing import compose_file, find_nodes
-from optim_hydra.cli.describing import public_path
+from optim_hydra.cli.describing import kept_by_the_loop, public_path
 from optim_hydra.cli.foreign_nodes import ForeignNode, read_foreign
 from optim_hydra.cli.models import make_model, models_by_node
 from optim_hydra.cli.rates import Curve, curves_of, lacks_steps
@@ -26,7 +26,7 @@ from optim_hydra.errors import (
     Problems,
     RenamedKeyWarning,
 )
-from optim_hydra.needs import PROTOCOLS
+from optim_hydra.needs import PROTOCOLS, need_of
 from optim_hydra.node import Node
 from optim_hydra.planning import Plan, plan_node
 from optim_hydra.references import hide_in
@@ -50,6 +50,8 @@ class CheckedNode:
     report: AssignmentReport | None = None
     memory: StateMemory | None = None
     curves: list[Curve] = field(default_factory=list)
+    needs: list[str] = field(default_factory=list)
+    """What the training loop has to keep."""
     notes: list[str] = field(default_factory=list)
     optimizer: Optimizer | None = None
 
@@ -125,6 +127,7 @@ def check_node(
     if plan is None or problems.found:
         return checked
     checked.classes = list(dict.fromkeys(_classes(plan)))
+    checked.needs = list(dict.fromkeys(_needs(plan)))
     if model is not None:
         try:
             checked.optimizer = build_from_node(model, node, frozenset(PROTOCOLS))
@@ -166,6 +169,12 @@ def _classes(plan: Plan) -> list[str]:
         texts.append(text + (f", decay is {meaning}" if meaning else ""))
     texts += [f"wrapped in {public_path(w.cls)}" for w in plan.wrappers]
     return texts
+
+
+def _needs(plan: Plan) -> list[str]:
+    variants = (plan.node, *plan.rules.values(), *plan.wrappers)
+    needs = [(each.cls.__name__, need_of(each.cls)) for each in variants]
+    return [f"{n} needs {kept_by_the_loop(need)}" for n, need in needs if need.protocol]
 
 
 def _told(caught: Sequence[warnings.WarningMessage]) -> list[str]:

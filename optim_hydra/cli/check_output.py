@@ -42,6 +42,7 @@ def _node_data(node: CheckedNode, world_size: int) -> dict[str, Any]:
     return {
         "key": node.key,
         "classes": node.classes,
+        "needs": node.needs,
         "model": node.model or None,
         "groups": node.report.rows if node.report else None,
         "memory": memory
@@ -75,6 +76,8 @@ def print_checked(checked: Checked, console: Console) -> None:
         console.print(Text(node.key or "the config", style="bold"), end="")
         console.print(": has problems, see below" if is_wrong else ": fits together")
         for text in node.classes:
+            console.print(Text(f"  {text}"), soft_wrap=True)
+        for text in node.needs:
             console.print(Text(f"  {text}"), soft_wrap=True)
         if node.report is not None:
             text = f"  built for {node.model}, on the meta device"

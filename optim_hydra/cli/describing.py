@@ -99,16 +99,19 @@ def _of_the_loop(need: Need) -> dict[str, str]:
     """Say what the training loop and its place have to give."""
     needs: dict[str, str] = {}
     if need.protocol:
-        needs[need.protocol.replace("_", " ")] = (
-            f"the training loop calls {PROTOCOLS[need.protocol]};"
-            f" it says so by provides=[{need.protocol!r}]"
-        )
+        needs[need.protocol.replace("_", " ")] = kept_by_the_loop(need)
     for field in dataclasses.fields(Need):
         value = getattr(need, field.name)
         if value is True and field.name != "only_warn":
             word = _WORDS.get(field.name, field.name.replace("_", " "))
             needs[word] = _MATRICES if field.name == "matrices_only" else ""
     return needs
+
+
+def kept_by_the_loop(need: Need) -> str:
+    """Say what the training loop has to keep, and how it says that it does."""
+    what = f"{PROTOCOLS[need.protocol]}, in the training loop, which says so by"
+    return f"{what} provides=[{need.protocol!r}]"
 
 
 def _of_the_node(need: Need) -> dict[str, str]:
