@@ -172,8 +172,9 @@ def _classes(plan: Plan) -> list[str]:
 
 
 def _needs(plan: Plan) -> list[str]:
-    variants = (plan.node, *plan.rules.values(), *plan.wrappers)
-    needs = [(each.cls.__name__, need_of(each.cls)) for each in variants]
+    classes = [variant.cls for variant in (plan.node, *plan.rules.values())]
+    classes += [wrapper.cls for wrapper in plan.wrappers]
+    needs = [(cls.__name__, need_of(cls)) for cls in classes]
     return [f"{n} needs {kept_by_the_loop(need)}" for n, need in needs if need.protocol]
 
 

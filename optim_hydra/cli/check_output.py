@@ -75,9 +75,7 @@ def print_checked(checked: Checked, console: Console) -> None:
         is_wrong = any(key.startswith(node.key) for key in wrong)
         console.print(Text(node.key or "the config", style="bold"), end="")
         console.print(": has problems, see below" if is_wrong else ": fits together")
-        for text in node.classes:
-            console.print(Text(f"  {text}"), soft_wrap=True)
-        for text in node.needs:
+        for text in (*node.classes, *node.needs):
             console.print(Text(f"  {text}"), soft_wrap=True)
         if node.report is not None:
             text = f"  built for {node.model}, on the meta device"
