@@ -7,7 +7,7 @@ from typing import Any
 
 from optim_hydra.conversion_megatron import decay_share
 from optim_hydra.conversion_verl import convert_warmup
-from optim_hydra.rewriting import EXTRA, SAME, Outcome, Rewriting, Unread
+from optim_hydra.rewriting import EXTRA, SAME, Outcome, Rewriting, Unread, rounded
 from optim_hydra.value_checks import shown
 
 __all__ = ["TRAINER_CLASSES", "TRAINER_SCHEDULES", "convert_transformers"]
@@ -40,6 +40,9 @@ TRAINER_SCHEDULES = {
     "linear": "linear",
     "cosine": "cosine",
     "cosine_with_min_lr": "cosine",
+    "cosine_with_restarts": "cosine_with_restarts",
+    "inverse_sqrt": "inverse_sqrt",
+    "polynomial": "polynomial",
     "warmup_stable_decay": "wsd",
 }
 _OURS = (*TRAINER_SCHEDULES.values(),)
@@ -47,6 +50,7 @@ _DECAYS = {"linear": "linear", "cosine": "cosine", "1-sqrt": "sqrt"}
 _PAIR = (0.9, 0.999)
 _KWARGS = "lr_scheduler_kwargs"
 _WSD = "warmup_stable_decay"
+_POLYNOMIAL_END = 1e-7  # the Trainer's own lr_end
 
 
 def convert_transformers(node: Rewriting) -> None:
@@ -126,23 +130,47 @@ def _convert_schedule(node: Rewriting) -> None:
         why += " write lr_scheduler_type: wsd, lr_decay_steps_ratio and lr_decay_style"
         node.asks("lr_scheduler_type", why)
     elif name in TRAINER_SCHEDULES:
-        ours = TRAINER_SCHEDULES[name]
-        node.becomes("lr_scheduler_type", ("lr_scheduler_type", ours))
+        _name_schedule(node, name)
     elif "lr_scheduler_type" in node and name not in _OURS:
         name = name or _shown(node, "lr_scheduler_type")
         why = f"no schedule for the Trainer's {name}: write one of"
-        node.asks("lr_scheduler_type", f"{why} constant, linear, cosine, wsd, your own")
+        node.asks("lr_scheduler_type", f"{why} {', '.join(dict.fromkeys(_OURS))}")
     if _KWARGS in node:
         _convert_kwargs(node)
 
 
-def _convert_kwargs(node: Rewriting) -> None:
+def _name_schedule(node: Rewriting, name: str) -> None:
+    """Name our schedule, with what the Trainer's own has where nobody says it."""
+    kwargs = _read_kwargs(node) or {}
+    added: list[tuple[str, Any]] = []
+    if name == "cosine_with_restarts" and "num_cycles" not in kwargs:
+        added = [("num_cycles", 1)]
+    if name == "polynomial" and "lr_end" not in kwargs:
+        lr = node.number("learning_rate") or node.number("lr")
+        if not lr:
+            why = (
+                "polynomial ends at the rate 1e-7, and lr is not said beside it: write"
+            )
+            why += " lr_scheduler_type: polynomial with min_lr_ratio, a share of lr"
+            node.asks("lr_scheduler_type", why)
+            return
+        added = [("min_lr_ratio", rounded(_POLYNOMIAL_END / lr))]
+    ours = TRAINER_SCHEDULES[name]
+    node.becomes("lr_scheduler_type", ("lr_scheduler_type", ours), *added)
+
+
+def _read_kwargs(node: Rewriting) -> Any:
     kwargs = node.get(_KWARGS)
-    if isinstance(kwargs, str):
-        try:
-            kwargs = json.loads(kwargs)
-        except ValueError:
-            kwargs = None
+    if not isinstance(kwargs, str):
+        return kwargs
+    try:
+        return json.loads(kwargs)
+    except ValueError:
+        return None
+
+
+def _convert_kwargs(node: Rewriting) -> None:
+    kwargs = _read_kwargs(node)
     is_wsd = node.get("lr_scheduler_type") == _WSD
     why = "lr_scheduler_kwargs is no mapping here"
     if isinstance(kwargs, dict):
@@ -171,6 +199,9 @@ def _settled_kwargs(
     inner = Rewriting({**beside, **kwargs}, whole=False)
     inner.becomes("min_lr_rate", ("min_lr_ratio", kwargs.get("min_lr_rate")))
     inner.becomes("num_cycles", ("num_cycles", kwargs.get("num_cycles")))
+    inner.becomes("power", ("lr_decay_power", kwargs.get("power")))
+    if "lr_end" in kwargs:
+        inner.share("lr_end", "min_lr_ratio")
     if "min_lr" in kwargs:
         inner.share("min_lr", "min_lr_ratio")
     if "num_decay_steps" in kwargs:
