@@ -82,6 +82,8 @@ def show(rows: list[PackageRow], console: Console, *, with_refused: bool) -> Non
             wrong = each.broken or ("does not learn" if not each.trained else "")
             if wrong and not each.refused:
                 console.print(f"{row.impl}.{each.name}: {wrong}", markup=False)
+            for error in each.raw:
+                console.print(f"{row.impl}.{each.name}: {error}", markup=False)
             if each.lost:
                 lost = ", ".join(each.lost)
                 console.print(f"{row.impl}.{each.name} loses {lost}", markup=False)

@@ -60,7 +60,9 @@ def markdown(rows: Sequence[PackageRow]) -> str:
     totals = [sum(each) for each in zip(*(r.counts() for r in there), strict=True)]
     lines.append(_line(["all", "", *map(str, totals)]))
     num_values = sum(each.values for row in there for each in row.found)
-    lines += ["", f"Values set, one at a time: {num_values:,}."]
+    num_raw = sum(len(each.raw) for row in there for each in row.found)
+    said = f"Values set, one at a time: {num_values:,}. Errors at them that are not"
+    lines += ["", f"{said} the library's: {num_raw}."]
     lines += ["", "<details><summary>Every class that is refused</summary>", ""]
     lines += [_line(["class", "what the error says"]), _line(["---", "---"])]
     lines += [_line([f"`{path}`", text]) for path, text in refusals(there)]

@@ -50,6 +50,8 @@ class Found:
     """How many values were set, one at a time."""
     lost: list[str] = field(default_factory=list)
     """Those that are nowhere in the optimizer and that nothing was said about."""
+    raw: list[str] = field(default_factory=list)
+    """Errors at these values that are not the library's."""
     fixed_built: bool = False
     fixed_trained: bool = False
     fixed_lost: list[str] = field(default_factory=list)
@@ -119,7 +121,13 @@ def _try_ours(
         fields = {n: v for n, v in set_values.items() if n in FIELDS}
         further = {n: v for n, v in set_values.items() if n not in FIELDS}
         node = node_of(impl, found.name, extra, **fields, **{EXTRA: further})
-        return build_optimizer(task.model, node, provides=PROTOCOLS)
+        try:
+            return build_optimizer(task.model, node, provides=PROTOCOLS)
+        except OptimHydraError:
+            raise
+        except Exception as error:
+            found.raw.append(f"{set_values}: {type(error).__name__}: {error}")
+            raise
 
     if found.built:
         found.values, found.lost = _lost_values(cls, extra, need, build)

@@ -78,6 +78,7 @@ def test_a_class_is_built_trained_and_loses_nothing(
     for row in rows.values():
         assert (row["built"], row["trained"]) == (True, True), row
         assert (row["refused"], row["broken"], row["lost"]) == ("", "", [])
+        assert row["raw"] == []
         assert row["values"] > 4
 
 
@@ -122,6 +123,7 @@ def test_the_table_of_the_readme_says_that_nothing_is_lost() -> None:
         assert built == trained, name
         assert built + refused_ones == classes, name
         assert lost == 0, name
+    assert "Errors at them that are not the library's: 0." in table
     told = [row for row in lines if len(row) == 2 and row[0].startswith("`")]
     assert len(told) == figures["all"][3]
 
