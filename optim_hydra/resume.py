@@ -7,7 +7,6 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
@@ -17,6 +16,8 @@ from torch.optim import Optimizer
 from optim_hydra.collection import without_collection
 from optim_hydra.errors import OptimHydraWarning, Problem, WrongObjectError
 from optim_hydra.fresh_state import fresh_states
+from optim_hydra.put_back import all_or_nothing
+from optim_hydra.resume_report import ResumeReport
 from optim_hydra.resume_values import Difference, plan_values
 from optim_hydra.saved_order import matched_by_order
 from optim_hydra.saved_part import part_of
@@ -32,39 +33,12 @@ from optim_hydra.state_checks import check_fit
 from optim_hydra.state_placement import placed
 from optim_hydra.state_slots import Slot, leaves, place_of, slots_of
 from optim_hydra.trial_step import note_what_fails
-from optim_hydra.unmatched import listed
 from optim_hydra.unwrapping import unwrapped
 
 __all__ = ["ResumeReport", "load_optimizer_state_dict"]
 
 log = logging.getLogger(__name__)
 Policy = Literal["config", "checkpoint", "strict"]
-
-
-@dataclass(frozen=True)
-class ResumeReport:
-    """What a load restored, and where the saved run was another one."""
-
-    num_restored: int
-    """Parameters whose state was restored."""
-    differences: list[Difference] = field(default_factory=list)
-    """Settings that were saved with other values than this run's."""
-    fresh: list[str] = field(default_factory=list)
-    """Parameters that start without state."""
-    dropped: list[str] = field(default_factory=list)
-    """Saved parameters that are frozen now."""
-    part: str = ""
-    """What the names began with that were loaded, where more was saved."""
-
-    def __str__(self) -> str:
-        """Return one line, and one for each difference."""
-        text = f"restored the state of {self.num_restored} parameters"
-        text += f" that was saved below {self.part}" * bool(self.part)
-        if self.fresh:
-            text += f", started {listed(self.fresh)} without state"
-        if self.dropped:
-            text += f", left {listed(self.dropped)} out, frozen now"
-        return "\n  ".join([text, *map(str, self.differences)])
 
 
 @torch.inference_mode(mode=False)  # what is restored has to be updated later
@@ -161,8 +135,8 @@ def _load(
     known = [slot for slot in slots if slot.name not in afresh]
     updates, differences = plan_values(known, state, problems)
     problems += _refused(slots, differences)
-    differences += schedule_differences(optimizer, schedules)
     if not problems:
+        differences += schedule_differences(optimizer, schedules)
         note_what_fails(known, state.state, differences, problems)
     is_whole = bool(state.identity)
     calls = plan_shared(optimizer, state.shared, problems, is_whole=is_whole)
@@ -172,19 +146,20 @@ def _load(
         warnings.warn(text, OptimHydraWarning, stacklevel=4)  # past the decorator
     new = [(slot, _copied(slot, state)) for slot in known]
     started = fresh_states(slot for slot in slots if slot.name in afresh)
-    for slot, values in new:
-        slot.set_state(values)
-    for slot in slots:
-        if slot.name in afresh:
-            slot.set_state(started[slot.name])
-    for update in updates:
-        update.apply()
-    for each in [optimizer, *getattr(optimizer, "optimizers", [])]:
-        policies = {policy for *_, policy in leaves(each)}
-        vars(each)[RATES_TAKEN] = policies == {"checkpoint"}
-    for call in calls:
-        call()
-    load_schedules(optimizer, schedules)
+    with torch.no_grad(), all_or_nothing(optimizer, slots):
+        for slot, values in new:
+            slot.set_state(values)
+        for slot in slots:
+            if slot.name in afresh:
+                slot.set_state(started[slot.name])
+        for update in updates:
+            update.apply()
+        for each in [optimizer, *getattr(optimizer, "optimizers", [])]:
+            policies = {policy for *_, policy in leaves(each)}
+            vars(each)[RATES_TAKEN] = object() if policies == {"checkpoint"} else None
+        for call in calls:
+            call()
+        load_schedules(optimizer, schedules)
     num = sum(1 for _, values in new if values)
     fresh = fit.fresh + [slot.name for slot, values in new if num and not values]
     return ResumeReport(num, differences, fresh, fit.dropped, state.part)

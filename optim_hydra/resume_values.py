@@ -61,7 +61,9 @@ class Update:
         """
         current = self.group.get(self.key)
         if self.is_apart and isinstance(current, Tensor):
-            current = self.group[self.key] = current.clone()
+            is_learnt = current.requires_grad
+            current = current.detach().clone().requires_grad_(is_learnt)
+            self.group[self.key] = current
         if isinstance(current, Tensor):
             current.copy_(torch.as_tensor(self.value))
         else:

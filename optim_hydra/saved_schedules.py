@@ -13,7 +13,9 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from optim_hydra.errors import ConfigError, OptimHydraWarning
+from optim_hydra.put_back import schedules_in
 from optim_hydra.resume_values import Difference
+from optim_hydra.saved_kinds import kind_problem
 from optim_hydra.scheduled_lr import POLICY, ScheduledLR
 
 __all__ = [
@@ -95,9 +97,18 @@ def _note(
                 scheduler.check_state(state)
             except ConfigError as error:
                 problems.append(f"{name}: {error}")
-        elif state and state.keys() != scheduler.state_dict().keys():
-            kind = type(scheduler).__name__
-            problems.append(f"the saved schedule of {name} is none of {kind}")
+        elif state:
+            problems += _misfits(name, state, scheduler)
+
+
+def _misfits(name: str, state: Mapping[str, Any], own: LRScheduler) -> list[str]:
+    """Say why a schedule of torch would not load what was saved."""
+    due = own.state_dict()
+    if state.keys() != due.keys():
+        return [f"the saved schedule of {name} is none of {type(own).__name__}"]
+    entries = ((key, f"{_KIND}.{name}.{key}") for key in due)
+    found = (kind_problem(state[key], due[key], entry) for key, entry in entries)
+    return [what for what in found if what]
 
 
 def schedule_differences(optimizer: Optimizer, found: _Saved) -> list[Difference]:
@@ -146,8 +157,9 @@ def _settle(scheduler: LRScheduler, state: Mapping[str, Any]) -> None:
     else:
         factors = [factor] * len(groups)
     own = [group["initial_lr"] for group in groups]
-    for each in (scheduler, *getattr(scheduler, "_schedulers", ())):
-        each.base_lrs = list(own)
+    for each in schedules_in(scheduler):
+        if "base_lrs" in vars(each):  # one that is made of others has none
+            each.base_lrs = list(own)
     for group, base, share in zip(groups, own, factors, strict=True):
         if isinstance(group["lr"], Tensor):
             group["lr"].fill_(float(base) * share)

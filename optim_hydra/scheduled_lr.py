@@ -13,17 +13,22 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from optim_hydra.bound_schedule import Schedule
 from optim_hydra.errors import ConfigError, OptimHydraWarning, Problem
-from optim_hydra.value_checks import Count, Refused
+from optim_hydra.schedule_checks import (
+    GROUP,
+    check_kinds,
+    check_usable,
+    saved_step,
+    schedules_of,
+)
 
-__all__ = ["POLICY", "RATES_TAKEN", "ScheduledLR", "saved_step"]
+__all__ = ["POLICY", "RATES_TAKEN", "ScheduledLR"]
 
 log = logging.getLogger(__name__)
-# Set on an optimizer that was restored with `on_resume: checkpoint`.
+# Set on an optimizer that was restored with `on_resume: checkpoint`; a new object each
+# time, so that a schedule, loaded before or after, takes those rates over once.
 RATES_TAKEN = "_optim_hydra_rates_taken"
 # What its node says about resuming.
 POLICY = "_optim_hydra_on_resume"
-# Stands before the number of a group in saved state.
-_GROUP = "group "
 
 
 class ScheduledLR(LRScheduler):
@@ -50,6 +55,7 @@ class ScheduledLR(LRScheduler):
         """
         self.schedule = schedule
         self.own = dict(own or {})
+        self._taken: object = None
         super().__init__(optimizer)
 
     def get_lr(self) -> list[float | Tensor]:
@@ -71,6 +77,12 @@ class ScheduledLR(LRScheduler):
         return [base * factors[i] for i, base in enumerate(self.base_lrs)]
 
     def _take_in_groups(self) -> None:
+        taken = vars(self.optimizer).get(RATES_TAKEN)
+        if taken is not self._taken:
+            self._taken = taken
+            if taken is not None:
+                groups = self.optimizer.param_groups
+                self.base_lrs = [g.setdefault("initial_lr", g["lr"]) for g in groups]
         for group in self.optimizer.param_groups[len(self.base_lrs) :]:
             self.base_lrs.append(group.setdefault("initial_lr", group["lr"]))
 
@@ -100,10 +112,6 @@ class ScheduledLR(LRScheduler):
         """
         self.check_state(state_dict)
         step = saved_step(state_dict)
-        if vars(self.optimizer).get(RATES_TAKEN):
-            self._take_in_groups()
-            groups = self.optimizer.param_groups
-            self.base_lrs = [group["initial_lr"] for group in groups]
         changed = self.differences(state_dict)
         if changed:
             self._settle(changed, state_dict)
@@ -129,17 +137,12 @@ class ScheduledLR(LRScheduler):
 
         """
         step = saved_step(state_dict)
+        check_kinds(state_dict)
         changed = self.differences(state_dict)
         policy = vars(self.optimizer).get(POLICY)
         if changed and policy == "checkpoint" and "lr_warmup_steps" in state_dict:
             self._check_groups(state_dict)
-            try:
-                for schedule in _schedules_of(state_dict):
-                    schedule.factor(max(step, 0))
-                    schedule.described()
-            except (TypeError, ValueError, KeyError, ArithmeticError) as error:
-                what = f"the saved schedule can't be used: {error}"
-                raise ConfigError([Problem(what, "", ConfigError)]) from error
+            check_usable(state_dict, len(self.base_lrs), step)
         if changed and policy == "strict":
             what = (
                 f"the saved schedule differs: {_shown(changed)}; on_resume is strict:"
@@ -150,7 +153,7 @@ class ScheduledLR(LRScheduler):
     def _check_groups(self, state_dict: Mapping[str, Any]) -> None:
         """Refuse schedules of rules that were saved of other groups."""
         own = self._identity()
-        keys = {key for key in (*state_dict, *own) if key.startswith(_GROUP)}
+        keys = {key for key in (*state_dict, *own) if key.startswith(GROUP)}
         num_saved, num = (len(state.get("base_lrs", ())) for state in (state_dict, own))
         if keys and num_saved != num:
             what = (
@@ -163,6 +166,10 @@ class ScheduledLR(LRScheduler):
         """List key, saved and own value of what a schedule was saved with otherwise."""
         own = self._identity()
         saved = {key: state_dict[key] for key in own if key in state_dict}
+        for key in sorted({*own, *state_dict}):
+            if key.startswith(GROUP):  # one side may have rules that the other has not
+                own.setdefault(key, None)
+                saved.setdefault(key, state_dict.get(key))
         if len(own["base_lrs"]) != len(saved.get("base_lrs", ())):
             # Other groups; their rates may be the same.
             for each in (own, saved):
@@ -176,11 +183,11 @@ class ScheduledLR(LRScheduler):
         policy = vars(self.optimizer).get(POLICY, "config")
         text = f"the saved schedule differs: {_shown(changed)}"
         if policy == "checkpoint" and "lr_warmup_steps" in state_dict:
-            self.schedule, *_ = _schedules_of(state_dict)
+            self.schedule, *_ = schedules_of(state_dict)
             self.own = {
-                int(key.removeprefix(_GROUP)): Schedule.of(value)
+                int(key.removeprefix(GROUP)): Schedule.of(value)
                 for key, value in state_dict.items()
-                if key.startswith(_GROUP)
+                if key.startswith(GROUP)
             }
             text = text.replace("differs:", "differs, it is used:")
         else:
@@ -194,34 +201,12 @@ class ScheduledLR(LRScheduler):
         identity["base_lrs"] = rates
         identity |= self.schedule.described()
         for index, own in self.own.items():
-            identity[f"{_GROUP}{index}"] = own.described()
+            identity[f"{GROUP}{index}"] = own.described()
         return identity
 
 
 def _shown(changed: list[tuple[str, Any, Any]]) -> str:
     return ", ".join(f"{key} {old} -> {new}" for key, old, new in changed)
-
-
-def _schedules_of(state_dict: Mapping[str, Any]) -> list[Schedule]:
-    """Return the saved schedule, and those of the groups that have their own."""
-    own = [value for key, value in state_dict.items() if key.startswith(_GROUP)]
-    return [Schedule.of(described) for described in (state_dict, *own)]
-
-
-def saved_step(state_dict: Any) -> int:
-    """Return the step that a schedule was saved at.
-
-    Raises:
-        ConfigError: There is none.
-
-    """
-    found = state_dict.get("last_epoch") if isinstance(state_dict, Mapping) else None
-    try:
-        step = Count(low=0, also=(-1,))(found)
-    except Refused as refused:
-        what = f"the saved state of a schedule holds no step, last_epoch: {refused}"
-        raise ConfigError([Problem(what, "", ConfigError)]) from refused
-    return -1 if step is None else step
 
 
 def _copied(lr: Any) -> Any:

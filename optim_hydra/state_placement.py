@@ -16,7 +16,7 @@ def placed(value: Tensor, key: str, slot: Slot) -> Tensor:
 
     A counter stays on the CPU, unless the step reads it on the device.
     """
-    copy = copy_of(value.detach() if value.requires_grad else value)
+    copy = copy_of(value)
     parameter, group = slot.parameter, slot.group
     if copy.ndim == 0:
         on_device = group.get("capturable") or group.get("fused")
@@ -31,8 +31,11 @@ def placed(value: Tensor, key: str, slot: Slot) -> Tensor:
 def copy_of(value: Tensor) -> Tensor:
     """Copy a tensor; quantised ones can't be cloned, what they are made of can.
 
-    A sharded tensor is made of this process's shard, which may be quantised.
+    A sharded tensor is made of this process's shard, which may be quantised. What is
+    learnt itself (a learning rate) is copied as a number.
     """
+    if value.requires_grad:
+        value = value.detach()
     if type(value) is Tensor:
         return value.clone()
     flatten = getattr(value, "__tensor_flatten__", None)
