@@ -137,7 +137,7 @@ def _load(
     problems += _refused(slots, differences)
     if not problems:
         differences += schedule_differences(optimizer, schedules)
-        note_what_fails(known, state.state, differences, problems)
+        note_what_fails(known, state.state, differences, problems, fit.unsure)
     is_whole = bool(state.identity)
     calls = plan_shared(optimizer, state.shared, problems, is_whole=is_whole)
     _raise_if(problems, optimizer)
@@ -191,11 +191,17 @@ def _copied(slot: Slot, state: SavedState) -> dict[str, Any]:
     copied = {}
     for key, value in state.state.get(slot.name, {}).items():
         own = value
-        if key == "step" and isinstance(value, int) and _counts_in_tensors(slot):
+        if key == "step" and _is_whole(value) and _counts_in_tensors(slot):
             own = torch.tensor(float(value))  # saved by torch before 1.12
         is_tensor = isinstance(own, Tensor)
         copied[key] = placed(own, key, slot) if is_tensor else copy.deepcopy(own)
     return copied
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return not value.dtype.is_floating_point
+    return isinstance(value, int)
 
 
 def _counts_in_tensors(slot: Slot) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,9 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from optim_hydra.argument_values import fit_value
+from optim_hydra.differences import SHOWN, Difference, Rows, compare, equal, plain
 from optim_hydra.saved_state import SavedState
+from optim_hydra.schema import CHECKS
+from optim_hydra.signature import signature_of
 from optim_hydra.state_slots import Slot, arguments_of
-from optim_hydra.value_checks import shown, to_float
+from optim_hydra.value_checks import Refused, shown, to_float
 
 __all__ = ["Difference", "Update", "plan_values"]
 
@@ -20,28 +25,6 @@ __all__ = ["Difference", "Update", "plan_values"]
 RUNTIME = ("fused", "foreach", "capturable", "differentiable")
 _NOT_VALUES = ("params", "param_names", "name")
 _DECOUPLED = "decoupled_weight_decay"
-_SHOWN = 3
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A setting that was saved with another value than this run has."""
-
-    key: str
-    saved: Any
-    current: Any
-    names: list[str]
-    """Parameters that it holds for."""
-    is_taken: bool = False
-    """Whether the saved value is used."""
-
-    def __str__(self) -> str:
-        """Show key, saved and current value, and the first few names."""
-        more = len(self.names) - _SHOWN
-        names = ", ".join(self.names[:_SHOWN]) + (f" and {more} more" * (more > 0))
-        if self.is_taken:
-            return f"{self.key}: {self.saved} as saved, not {self.current} ({names})"
-        return f"{self.key}: saved {self.saved}, now {self.current} ({names})"
 
 
 @dataclass(frozen=True)
@@ -102,36 +85,75 @@ def _plan_group(
     rows = [(slot, saved.values[slot.name]) for slot in members]
     added = set[str]().union(*(values for _, values in rows))
     skipped = {*_NOT_VALUES, *RUNTIME}
-    if _DECOUPLED not in settings:
-        skipped.add(_DECOUPLED)  # part of AdamW, in a group that Adam has too
+    if _DECOUPLED in group and _DECOUPLED not in settings:
+        # It is what AdamW is, in a group that Adam has too.
+        skipped.add(_DECOUPLED)
+        compare(_DECOUPLED, rows, differences, is_taken=False)
     keys = [*group, *sorted(added - group.keys() - settings)]
     for key in (key for key in keys if key not in skipped):
-        if key in settings and key != "initial_lr" and key in group:
-            _compare(key, rows, differences)
+        is_setting = key in settings
+        if is_setting and key != "initial_lr" and key in group:
+            compare(key, rows, differences, is_taken=takes_saved)
         if key == "lr" and not takes_saved:
-            updates += _live_rate(rows)
-        if key in settings and not takes_saved:
-            continue
-        found = {slot.name: values[key] for slot, values in rows if key in values}
-        if not found:
-            continue
-        values = list(found.values())
-        if any(not _equal(value, values[0]) for value in values):
-            listed = ", ".join(list(found)[:_SHOWN])
-            problems.append(
-                f"{key} was saved with several values for the parameters of one group"
-                f" ({listed}, ...): group them as they were, or use on_resume: config"
-            )
-            continue
-        value = _plain(values[0])
-        if key == "lr" and "initial_lr" not in group:
-            # No schedule is at work here yet, and the one to come starts from lr.
-            value = _plain(saved.values[first.name].get("initial_lr", value))
-        if key in group and not _is_like(value, group[key]):
-            what = f"the saved {key} of {first.name} is {shown(value)}, unlike"
-            problems.append(f"{what} {shown(_plain(group.get(key)))}")
-            continue
-        updates.append(Update(group, key, value))
+            updates += _live_rate(rows, problems)
+        if takes_saved or not is_setting:
+            updates += _taken(key, rows, problems, is_setting=is_setting)
+
+
+def _taken(
+    key: str, rows: Rows, problems: list[str], *, is_setting: bool
+) -> list[Update]:
+    """Take a saved value over, or note why it can't be."""
+    group, first = rows[0][0].group, rows[0][0]
+    found = {slot.name: values[key] for slot, values in rows if key in values}
+    values = list(found.values())
+    if any(not equal(value, values[0]) for value in values):
+        listed = ", ".join(list(found)[:SHOWN])
+        instead = ", or use on_resume: config" if is_setting else ""
+        problems.append(
+            f"{key} was saved with several values for the parameters of one group"
+            f" ({listed}, ...): group them as they were{instead}"
+        )
+        return []
+    if not values:
+        return []
+    value = plain(values[0])
+    if key == "lr" and "initial_lr" not in group:
+        # No schedule is at work here yet, and the one to come starts from lr.
+        value = plain(rows[0][1].get("initial_lr", value))
+    name = next(iter(found))
+    if key in group and not _is_like(value, group[key]):
+        what = f"the saved {key} of {name} is {shown(value)}, unlike"
+        problems.append(f"{what} {shown(plain(group[key]))}")
+        return []
+    if is_setting:
+        try:
+            value = _checked(key, value, first)
+        except Refused as refused:
+            at = f"{key}{refused.index}"
+            problems.append(f"the saved {at} of {name} can't be taken: {refused}")
+            return []
+    return [Update(group, key, value)]
+
+
+def _checked(key: str, value: Any, slot: Slot) -> Any:
+    """Check a saved setting as that of a node is checked.
+
+    Raises:
+        Refused: The class does not take it.
+
+    """
+    field = "lr" if key == "initial_lr" else key
+    is_tensor = isinstance(value, Tensor)
+    number = value.item() if is_tensor and value.numel() == 1 else value
+    if isinstance(number, Tensor):
+        return value
+    if field in CHECKS and (field == "betas" or not isinstance(number, (list, tuple))):
+        number = CHECKS[field](number)
+    argument = signature_of(type(slot.optimizer)).arguments.get(field)
+    if argument is not None:
+        number = fit_value(number, argument)
+    return value if is_tensor else number
 
 
 def _parted(updates: list[Update]) -> list[Update]:
@@ -141,47 +163,33 @@ def _parted(updates: list[Update]) -> list[Update]:
     for update in updates:
         held = update.group.get(update.key)
         shared = first.setdefault(id(held), update.value)
-        is_apart = isinstance(held, Tensor) and not _equal(shared, update.value)
+        is_apart = isinstance(held, Tensor) and not equal(shared, update.value)
         parted.append(replace(update, is_apart=is_apart))
     return parted
 
 
-def _live_rate(rows: list[tuple[Slot, dict[str, Any]]]) -> list[Update]:
+def _live_rate(rows: Rows, problems: list[str]) -> list[Update]:
     """Let a rate that a schedule had changed go on from there, in proportion.
 
     Some schedules (torch's ExponentialLR) make each rate from the one before.
     """
     group = rows[0][0].group
-    for _, values in rows:
-        start, now = _plain(values.get("initial_lr")), _plain(values.get("lr"))
-        if "initial_lr" in group and to_float(start) and to_float(now) is not None:
-            share = float(now) / float(start)
-            return [Update(group, "lr", _plain(group["initial_lr"]) * share)]
+    for slot, values in rows:
+        start, now = (_rate(values.get(key)) for key in ("initial_lr", "lr"))
+        if "initial_lr" in group and start and now is not None:
+            if not math.isfinite(start) or not math.isfinite(now):
+                what = f"the saved lr of {slot.name} is {now}, and began with {start}"
+                problems.append(what)
+                return []
+            base = group["initial_lr"]
+            base = base.detach() if isinstance(base, Tensor) else base
+            return [Update(group, "lr", plain(base) * (now / start))]
     return []
 
 
-def _compare(
-    key: str,
-    rows: list[tuple[Slot, dict[str, Any]]],
-    differences: dict[tuple[str, str, str], Difference],
-) -> None:
-    group = rows[0][0].group
-    current = group.get("initial_lr", group["lr"]) if key == "lr" else group[key]
-    unchanged: list[Any] = []  # the last value that is equal; most rows have the same
-    for slot, values in rows:
-        if key not in values:
-            continue
-        old = values.get("initial_lr", values["lr"]) if key == "lr" else values[key]
-        if unchanged and old is unchanged[0]:
-            continue
-        if _equal(old, current):
-            unchanged = [old]
-            continue
-        mark = (key, repr(old), repr(current))
-        if mark not in differences:
-            taken = slot.on_resume == "checkpoint"
-            differences[mark] = Difference(key, _plain(old), _plain(current), [], taken)
-        differences[mark].names.append(slot.name)
+def _rate(value: Any) -> float | None:
+    is_number = isinstance(value, Tensor) and value.numel() == 1
+    return to_float(value.item() if is_number else value)
 
 
 def _is_like(value: Any, current: Any) -> bool:
@@ -192,26 +200,8 @@ def _is_like(value: Any, current: Any) -> bool:
         if not isinstance(value, (list, tuple)) or len(value) != len(current):
             return False
         return all(map(_is_like, value, current))
-    if isinstance(current, (int, float, Tensor)) and not isinstance(current, bool):
+    if isinstance(current, (bool, str)):
+        return isinstance(value, type(current))
+    if isinstance(current, (int, float, Tensor)):
         return to_float(value) is not None and not isinstance(value, str)
     return True
-
-
-def _equal(first: Any, second: Any) -> bool:
-    if isinstance(first, (int, float)) and isinstance(second, (int, float)):
-        return bool(first == second)
-    if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
-        pairs = zip(first, second, strict=False)
-        return len(first) == len(second) and all(_equal(a, b) for a, b in pairs)
-    if isinstance(first, Tensor) or isinstance(second, Tensor):
-        try:
-            one, other = (torch.as_tensor(value) for value in (first, second))
-            return one.shape == other.shape and one.tolist() == other.tolist()
-        except (TypeError, ValueError, RuntimeError):
-            return False
-    both_nan = first != first and second != second  # noqa: PLR0124 - NaN alone
-    return bool(first == second or both_nan)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, Tensor) and value.ndim == 0 else value

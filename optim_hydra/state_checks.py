@@ -10,9 +10,11 @@ from torch.optim import Optimizer
 
 from optim_hydra.declared import path_of
 from optim_hydra.errors import closest
+from optim_hydra.kept_checks import check_kept
 from optim_hydra.saved_state import SavedState
-from optim_hydra.state_shapes import ONE_VECTOR, StateShapes, shape_of
+from optim_hydra.state_shapes import ONE_VECTOR, StateShapes
 from optim_hydra.state_slots import Slot, arguments_of
+from optim_hydra.torch_classes import is_torch_class, saved_class, settings_fit
 from optim_hydra.unmatched import listed
 from optim_hydra.watch import frozen_names
 
@@ -29,6 +31,10 @@ class Fit:
     """Parameters that start without state."""
     dropped: list[str] = field(default_factory=list)
     """Saved parameters that are frozen now."""
+    unsure: dict[str, list[str]] = field(default_factory=dict)
+    """Name -> keys that its class may not need; only a step tells."""
+    further: list[str] = field(default_factory=list)
+    """Entries that are restored, and that the class does not keep."""
 
 
 def check_fit(
@@ -71,9 +77,13 @@ def check_fit(
         kind = kinds.get(id(slot.group))
         if kind is None:
             kind = kinds[id(slot.group)] = _kind_of(slot)
-        what = _misfit(slot, kind, saved)
+        kept, values = (each.get(slot.name, {}) for each in (saved.state, saved.values))
+        small = shapes.kept(slot, values, kept.keys()) if kept else None
+        what = _misfit(slot, kind, saved, small)
         if what is None:
-            _check_shapes(slot, saved, shapes, problems)
+            check_kept(slot, saved, small, shapes, problems)
+            if kept and slot.name not in saved.identity:
+                _note_keys(slot, kept, small, shapes, fit)
         elif allow_missing:
             fit.fresh.append(slot.name)
         else:
@@ -161,64 +171,48 @@ def _kind_of(slot: Slot) -> _Kind:
     return _Kind(path_of(type(slot.optimizer)), settings, keys | {"initial_lr"})
 
 
-def _misfit(slot: Slot, kind: _Kind, saved: SavedState) -> str | None:
+def _misfit(
+    slot: Slot, kind: _Kind, saved: SavedState, small: Mapping[str, Any] | None
+) -> str | None:
     """Say why there is no state for a parameter; None where there is."""
     name = slot.name
     if name not in saved.values:
         return f"the saved state has nothing for {name}"
     known = saved.identity.get(name)
-    if known is not None and known.cls != kind.path:
+    if known is not None:
+        if known.cls == kind.path:
+            return None
         return f"{name} was trained with {known.cls}, and now with {kind.path}"
-    if known is None and _is_of_another_class(kind, saved.values[name]):
-        return f"{name} was trained with another class than {kind.path}"
-    return None
+    values, kept = saved.values[name], saved.state.get(name, {})
+    fits = not _is_of_another_class(slot, kind, values)
+    if fits and (small is None or kept.keys() <= small.keys()):
+        return None
+    cls = saved_class(values, kept)
+    if cls is not None and cls is not type(slot.optimizer):
+        return f"{name} was trained with {path_of(cls)}, and now with {kind.path}"
+    return None if fits else f"{name} was trained with another class than {kind.path}"
 
 
-def _is_of_another_class(kind: _Kind, values: Mapping[str, Any]) -> bool:
+def _is_of_another_class(slot: Slot, kind: _Kind, values: Mapping[str, Any]) -> bool:
     """Whether saved settings and those of the class are not of one kind."""
+    cls: Any = type(slot.optimizer)
+    if is_torch_class(cls):
+        return not settings_fit(cls, frozenset(values))
     if all(key in kind.keys for key in values):
         return False
     return any(key not in values for key in kind.settings)
 
 
-def _check_shapes(
-    slot: Slot, saved: SavedState, shapes: StateShapes, problems: list[str]
+def _note_keys(
+    slot: Slot,
+    kept: Mapping[str, Any],
+    small: Mapping[str, Any] | None,
+    shapes: StateShapes,
+    fit: Fit,
 ) -> None:
-    shape = list(slot.parameter.shape)
-    known = saved.identity.get(slot.name)
-    if known is not None:
-        if known.shape != shape:
-            problems.append(
-                f"{slot.name} has the shape {tuple(shape)}, and the saved one"
-                f" {tuple(known.shape)}"
-            )
-            return
-        kept = saved.state[slot.name]
-        lost = {key for key in known.keys if key not in kept}
-        if lost:
-            text = ", ".join(sorted(lost))
-            problems.append(f"the saved state of {slot.name} lacks {text}")
-    for key, value in saved.state.get(slot.name, {}).items():
-        found = shape_of(value)
-        if found is not None and value.is_meta and not slot.parameter.is_meta:
-            what = f"{key} of {slot.name} has no values, it is on the meta device:"
-            problems.append(f"{what} load the file with map_location='cpu'")
-            return
-        if known is None:
-            expected = None if found is None else shapes.due(slot, key, found)
-        else:
-            expected = known.keys.get(key)
-        if found is None:
-            if expected is not None:
-                kind = type(value).__name__
-                what = f"{key} of {slot.name} is of type {kind}, where a tensor is due"
-                problems.append(what)
-            continue
-        if expected is not None and found != expected:
-            what = (
-                f"{key} of {slot.name} was saved with the shape {tuple(found)}, where"
-                f" {tuple(expected)} is due"
-            )
-            order = " (the saved state has no names: it was matched by order)"
-            problems.append(what + order * saved.by_order)
-            return
+    """Note keys that the class would not keep, or more that it may need."""
+    if small is not None:
+        extra = [key for key in kept if key not in small]
+        fit.further += [f"state.{slot.name}.{key}" for key in extra]
+    elif lost := sorted(shapes.learnt(slot).keys() - kept.keys()):
+        fit.unsure[slot.name] = lost

@@ -18,6 +18,7 @@ import torch
 from torch.optim import Optimizer
 
 from optim_hydra.errors import WrongObjectError
+from optim_hydra.miniature import made_up_gradient
 from optim_hydra.needs import need_of
 from optim_hydra.shared_state import shared_state
 from optim_hydra.state_slots import leaves, slots_of
@@ -104,7 +105,7 @@ def stepped(
     for real, other in zip(slots_of(optimizer), slots_of(shadow), strict=True):
         if states is not None:
             other.set_state(dict(states.get(id(real.parameter), other.state())))
-        other.parameter.grad = torch.ones_like(other.parameter)
+        other.parameter.grad = made_up_gradient(type(optimizer), other.parameter)
     if callable(getattr(shadow, "train", None)):
         shadow.train()  # type: ignore[attr-defined]
     with torch.random.fork_rng(_gpus(shadow)):

@@ -22,6 +22,8 @@ from optim_hydra.state_templates import stepped
 __all__ = ["note_what_fails"]
 
 _States = Mapping[str, dict[str, Any]]
+# Whatever the dtype of the parameter, some keep signs, masks and packed numbers.
+_PACKED = (torch.bool, torch.uint8, torch.int8)
 _HARMLESS = ("lr", "weight_decay", "maximize", "nesterov")
 
 
@@ -30,14 +32,16 @@ def note_what_fails(
     states: _States,
     differences: Sequence[Difference],
     problems: list[str],
+    unsure: Mapping[str, Sequence[str]],
 ) -> None:
-    """Try a step where options or dtypes changed, and note why it fails.
+    """Try a step where options, dtypes or keys changed, and note why it fails.
 
     Args:
         slots: Parameters that get saved state.
         states: Name -> that state.
         differences: Settings that were saved with other values.
         problems: Where to note it.
+        unsure: Names with keys that were not saved and may be needed.
 
     """
     switched = {
@@ -54,7 +58,9 @@ def note_what_fails(
     for members in by_optimizer.values():
         first = next((s for s in members if s.name in switched), None)
         cast = next((s for s in members if _cast(s, states)), None)
-        if (first is None and cast is None) or _can_go_on(members, states):
+        other = next((s for s in members if s.name in unsure), None)
+        is_plain = first is None and cast is None and other is None
+        if is_plain or _can_go_on(members, states):
             continue
         if first is not None:
             problems.append(
@@ -67,6 +73,12 @@ def note_what_fails(
                 f" {_cast(cast, states)}, which {type(cast.optimizer).__name__} can't"
                 " use together"
             )
+        elif other is not None:
+            problems.append(
+                f"the saved state of {other.name} lacks"
+                f" {', '.join(unsure[other.name])}, and"
+                f" {type(other.optimizer).__name__} can't go on without"
+            )
 
 
 def _is_off(value: Any) -> bool:
@@ -78,7 +90,7 @@ def _cast(slot: Slot, states: _States) -> torch.dtype | None:
     own = slot.parameter.dtype
     for value in states.get(slot.name, {}).values():
         is_like = type(value) is Tensor and value.shape == slot.parameter.shape
-        if is_like and value.is_floating_point() and value.dtype != own:
+        if is_like and value.dtype not in (own, *_PACKED):
             found: torch.dtype = value.dtype
             return found
     return None

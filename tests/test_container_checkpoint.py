@@ -17,6 +17,7 @@ from optim_hydra import (
     optimizer_state_dict,
 )
 from optim_hydra.saved_state import StateError
+from saved_training import bits
 
 CONFIG = {
     "actor": {
@@ -75,16 +76,40 @@ def test_an_untrained_container_is_loaded_and_goes_on_bit_for_bit(
 def test_a_class_without_a_template_is_named(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    table = nn.Embedding(3, 2, sparse=True)
-    config = {"optimizer": "SparseAdam"}
-    optimizer = build_optimizer(table, config, provides=["sparse_gradients"])
+    config = {"optimizer": "LBFGS"}
+    optimizer = build_optimizer(nn.Linear(3, 2), config, provides=["closure"])
     saved = optimizer_state_dict(optimizer, templates=True)
     assert not any(key.startswith("state.") for key in saved)
     assert caplog.messages == [
-        "SparseAdam has no state to load into, since its step fails without a loss"
-        " (SparseAdam does not support dense gradients, please consider Adam instead):"
+        "LBFGS has no state to load into, since its step fails without a loss"
+        " (what it keeps grows with what the closure returns):"
         " torch.distributed.checkpoint restores nothing of it before its first step"
     ]
+
+
+def test_sparse_adam_is_loaded_before_its_first_step(tmp_path: Path) -> None:
+    config = {"words": {"optim": {"optimizer": "SparseAdam", "lr": 0.1}}}
+    tables = [nn.Embedding(10, 4, sparse=True) for _ in range(2)]
+
+    def built(table: nn.Module) -> OptimizersContainer:
+        return build_optimizers({"words": table}, config, provides=["sparse_gradients"])
+
+    def look_up(table: nn.Module, optimizer: torch.optim.Optimizer, word: int) -> None:
+        optimizer.zero_grad()
+        table(torch.tensor([word, 3])).square().sum().backward()
+        optimizer.step()
+
+    container = built(tables[0])
+    for word in (1, 2):
+        look_up(tables[0], container, word)
+    dcp.save({"optim": container}, checkpoint_id=tmp_path)
+    tables[1].load_state_dict(tables[0].state_dict())
+    resumed = built(tables[1])
+    dcp.load({"optim": resumed}, checkpoint_id=tmp_path)
+    assert bits(resumed.state_dict()) == bits(container.state_dict())
+    look_up(tables[0], container, 1)
+    look_up(tables[1], resumed, 1)
+    assert bits(tables[1].weight) == bits(tables[0].weight)
 
 
 def test_what_an_untrained_container_saves_counts_as_no_state() -> None:

@@ -152,7 +152,8 @@ def test_a_load_that_fails_at_the_very_end_is_undone() -> None:
         (
             "group 1",
             torch.ones(2),
-            "group 1 of the saved schedule is a Tensor, where a mapping of fields is due",
+            "group 1 of the saved schedule is a Tensor, where a mapping of fields is"
+            " due",
         ),
         (
             "total_training_steps",
