@@ -35,7 +35,8 @@ def export_optimizer_state_dict(optimizer: Optimizer, form: Form) -> dict[str, A
             torchtitan.
 
     Raises:
-        StateError: Parameters of several classes, which `native` has no place for.
+        StateError: Parameters of several classes, or counters of several values,
+            which `native` has no place for.
         WrongObjectError: There is no such form, or the argument is no optimizer.
 
     Example:
@@ -93,17 +94,47 @@ def _native(optimizer: Optimizer) -> dict[str, Any]:
         return inner[0].state_dict()
     state: dict[int, Any] = {}
     groups: _Groups = []
+    named: dict[str, list[Any]] = {}
+    added: dict[str, list[Any]] = {}
     for leaf in inner:
         saved = leaf.state_dict()
         start = sum(len(group["params"]) for group in groups)
-        state |= {start + index: kept for index, kept in saved["state"].items()}
-        for group in saved["param_groups"]:
+        for index, kept in saved.pop("state").items():
+            if isinstance(index, int):
+                state[start + index] = kept
+            else:  # MADGRAD counts its steps there
+                named.setdefault(index, []).append(kept)
+        for group in saved.pop("param_groups"):
             groups.append({**group, "params": [start + i for i in group["params"]]})
-    return {"state": state, "param_groups": _merged(groups)}
+        for key, value in saved.items():
+            added.setdefault(key, []).append(value)
+    own, further = _of_all(named, len(inner)), _of_all(added, len(inner))
+    return {"state": {**state, **own}, "param_groups": _merged(groups), **further}
+
+
+def _of_all(kept: dict[str, list[Any]], num: int) -> dict[str, Any]:
+    """Return what optimizers keep once each.
+
+    Raises:
+        StateError: They have different values.
+
+    """
+    for key, values in kept.items():
+        if len(values) < num or len({repr(_exact(value)) for value in values}) > 1:
+            what = (
+                f"the native form has one {key}, and the optimizers of the container"
+                " have several values: export them one by one, or as nested"
+            )
+            raise StateError([Problem(what, "", StateError)])
+    return {key: values[0] for key, values in kept.items()}
 
 
 def _exact(value: Any) -> Any:
     """Return what shows a value in full; a tensor's own text is rounded."""
+    if isinstance(value, (list, tuple)):
+        return [type(value).__name__, *map(_exact, value)]
+    if isinstance(value, dict):
+        return {key: _exact(item) for key, item in value.items()}
     return (str(value.dtype), value.tolist()) if isinstance(value, Tensor) else value
 
 

@@ -29,7 +29,7 @@ from optim_hydra.saved_schedules import (
 from optim_hydra.saved_state import SavedState, StateError, read_saved
 from optim_hydra.scheduled_lr import POLICY, RATES_TAKEN
 from optim_hydra.shared_state import plan_shared
-from optim_hydra.state_checks import check_fit
+from optim_hydra.state_checks import check_fit, check_values
 from optim_hydra.state_placement import placed
 from optim_hydra.state_slots import Slot, leaves, place_of, slots_of
 from optim_hydra.trial_step import note_what_fails
@@ -129,6 +129,8 @@ def _load(
         state = matched_by_order(optimizer, slots, state, problems)
         _raise_if(problems, optimizer)
     state = part_of(state, {slot.name for slot in slots}, place_of(optimizer))
+    check_values(slots, state, problems)
+    _raise_if(problems, optimizer)
     schedules = saved_schedules(optimizer, saved, problems, allow_missing=allow_missing)
     fit = check_fit(optimizer, slots, state, problems, allow_missing=allow_missing)
     afresh = frozenset(fit.fresh)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from torch import Tensor
 from torch.optim import Optimizer
 
 from optim_hydra.declared import path_of
@@ -18,7 +19,7 @@ from optim_hydra.torch_classes import is_torch_class, saved_class, settings_fit
 from optim_hydra.unmatched import listed
 from optim_hydra.watch import frozen_names
 
-__all__ = ["Fit", "check_fit"]
+__all__ = ["Fit", "check_fit", "check_values"]
 
 _SHOWN = 5
 
@@ -95,6 +96,26 @@ def check_fit(
     if missing:
         problems.append("to start these without state: missing='fresh'")
     return fit
+
+
+def check_values(slots: Sequence[Slot], saved: SavedState, problems: list[str]) -> None:
+    """Note settings without values, as a file has them that was loaded to meta."""
+    if any(slot.parameter.is_meta for slot in slots):
+        return
+    entries = {"what belongs to no parameter": saved.shared, **saved.values}
+    by_group: dict[int, tuple[str, Mapping[str, Any]]] = {}
+    for name, values in entries.items():
+        by_group.setdefault(id(values), (name, values))
+    found = [
+        f"{key} of {name} has no values, it is on the meta device: load the file with"
+        " map_location='cpu'"
+        for name, values in by_group.values()
+        for key, value in values.items()
+        for item in (value if isinstance(value, (list, tuple)) else (value,))
+        if isinstance(item, Tensor) and item.is_meta
+    ]
+    problems += found[:_SHOWN]
+    _and_more(found, problems)
 
 
 def _hint(unknown: Sequence[str], names: Collection[str], *, is_near: bool) -> str:

@@ -75,7 +75,11 @@ def read_identity(text: str) -> Identity:
         ValueError: It is none, or of another version of this library.
 
     """
-    items = json.loads(text)
+    try:
+        items = json.loads(text)
+    except RecursionError as error:
+        msg = "it is nested too deeply"
+        raise ValueError(msg) from error
     if not isinstance(items, dict) or items.pop("format", None) != _FORMAT:
         msg = "it is of another version"
         raise ValueError(msg)

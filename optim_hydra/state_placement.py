@@ -14,15 +14,16 @@ __all__ = ["copy_of", "placed"]
 def placed(value: Tensor, key: str, slot: Slot) -> Tensor:
     """Return a copy on the parameter's device and mesh, in the dtype it was saved in.
 
-    A counter stays on the CPU, unless the step reads it on the device.
+    A counter of steps stays where it was loaded, on the CPU, unless the step reads it
+    on the device; so torch does it.
     """
     copy = copy_of(value)
     parameter, group = slot.parameter, slot.group
-    if copy.ndim == 0:
-        on_device = group.get("capturable") or group.get("fused")
-        is_step = on_device and key.rpartition(".")[2] == "step"
-        return copy.to(parameter.device) if is_step else copy
-    if distributed.is_available() and distributed.is_initialized():
+    is_step = copy.ndim == 0 and key.rpartition(".")[2] == "step"
+    if is_step and not (group.get("capturable") or group.get("fused")):
+        return copy
+    is_on_mesh = distributed.is_available() and distributed.is_initialized()
+    if is_on_mesh and (copy.ndim or not parameter.ndim):
         copy = _on_mesh(copy, parameter)
     device = parameter.device
     return copy if copy.device == device else copy.to(device)

@@ -18,6 +18,7 @@ from torch.optim import Optimizer
 from optim_hydra import (
     OptimizersContainer,
     build_optimizer,
+    build_optimizers,
     export_optimizer_state_dict,
     load_optimizer_state_dict,
 )
@@ -131,4 +132,39 @@ def test_another_form_is_refused() -> None:
         export_optimizer_state_dict(optimizer, "flat")  # type: ignore[arg-type]
     assert str(caught.value) == (
         "form='flat' is none of native, nested, flattened: did you mean flattened?"
+    )
+
+
+def test_groups_that_differ_in_the_last_digit_stay_apart() -> None:
+    betas = [(torch.tensor(0.9 + i * 1e-6), torch.tensor(0.99)) for i in range(2)]
+    named = list(layers().named_parameters())
+    groups = [
+        {"params": part, "betas": pair}
+        for part, pair in zip((named[:2], named[2:]), betas, strict=True)
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=torch.tensor(0.1), foreach=False)
+    exported = export_optimizer_state_dict(optimizer, "nested")
+    assert [group["betas"] for group in exported["param_groups"]] == betas
+
+
+def test_what_two_optimizers_keep_once_each_is_exported_where_it_is_equal() -> None:
+    whole = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2))
+    node = {"optimizer_impl": "pytorch_optimizer", "optimizer": "MADGRAD"}
+    parts = {"first": whole[0], "second": whole[1]}
+    container = build_optimizers(parts, dict.fromkeys(parts, node))
+    train_on(whole, container)
+    twin = copy.deepcopy(whole)
+    theirs = type(container["first"])(twin.parameters())
+    exported = copy.deepcopy(export_optimizer_state_dict(container, "native"))
+    theirs.load_state_dict(exported)
+    train_on(whole, container)
+    train_on(twin, theirs)
+    assert bits(list(twin.parameters())) == bits(list(whole.parameters()))
+
+    container["second"].step()
+    with pytest.raises(StateError) as caught:
+        export_optimizer_state_dict(container, "native")
+    assert str(caught.value) == (
+        "the native form has one k, and the optimizers of the container have several"
+        " values: export them one by one, or as nested"
     )
