@@ -74,6 +74,20 @@ def test_what_failed_before_a_sweep_goes_on_is_not_told_again(tmp_path: Path) ->
     assert (watch.line(), watch.num_failed) == ("2 jobs done, 1 failed", 1)
 
 
+def test_the_last_jobs_are_told_though_they_were_counted_before(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "optim_hydra.sweep.progress")
+    watch = SweepWatch(tmp_path, sweep_into(tmp_path, [1.0], "only"))
+    watch.look()
+    watch._tell()
+    watch.start()
+    sweep_into(tmp_path, [1.0, 2.0], "only")
+    watch.look()  # as where failed jobs are counted for the exit status
+    watch.finish()
+    assert caplog.messages == ["sweep: 1 jobs done", "sweep: 2 jobs done"]
+
+
 def test_an_interrupted_job_is_failed(tmp_path: Path) -> None:
     folder = tmp_path / "swept"
     texts = ["num_steps=100000000", "seed=0,1", f"hydra.sweep.dir={folder}"]

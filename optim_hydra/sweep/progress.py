@@ -99,7 +99,7 @@ class SweepWatch:
         self._thread.join(timeout=5)
         self._end_interrupted()
         self.look()
-        if self._num_told != len(self.done):
+        if len(self.done) != self._num_told:  # others look too, and do not tell
             self._tell()
         sys.stdout.flush()
         command = [sys.executable, "-m", "optim_hydra.cli", "report", str(self.folder)]
