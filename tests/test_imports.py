@@ -99,6 +99,7 @@ LAYERS = [
     {"migrating.paths"},
     {"store"},
     {"sweep.results", "sweep.nodes", "sweep.planned_jobs", "sweep.folder_lock"},
+    {"sweep.settings"},
     {"sweep.resumed", "sweep.progress", "sweep.resuming", "sweep.job_tables"},
     {"sweep.collect"},
     {"sweep.jobs", "sweep.callback", "sweep.seeds", "sweep.page_libraries"},

@@ -113,10 +113,11 @@ def test_the_libraries_are_inside(page: Page) -> None:
 
 
 def test_the_data_has_the_jobs_in_the_order_of_their_rank(page: Page) -> None:
-    jobs = page.data()["jobs"]
+    data = page.data()
+    jobs = data["jobs"]
     expected = ["3", "2", "1", "0", "6", "7", "11", "9", "10", "4", "5", "8"]
     assert jobs["job"] == expected
-    assert jobs["rank"] == [1, 2, 3, 4, 5, 6, 7, 8, 9, None, None, None]
+    assert data["ranks"] == [1, 2, 3, 4, 5, 6, 7, 8, 9, None, None, None]
     assert jobs["result"][-4:] == [200.0, None, None, None]
     assert jobs["status"][-4:] == ["completed", "failed", "failed", "failed"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from optim_hydra.errors import WrongObjectError, nearest
@@ -20,8 +20,10 @@ from optim_hydra.sweep.records import (
     SweepRecord,
     job_files,
     read_record,
+    sweep_around,
 )
 from optim_hydra.sweep.results import SweepResults
+from optim_hydra.sweep.settings import COLUMNS, swept_keys
 
 __all__ = ["collect"]
 
@@ -40,10 +42,11 @@ def collect(
         metric: What ranks the jobs; None: as the sweep was started.
 
     Raises:
-        WrongObjectError: A folder has no jobs, or there is no such direction.
+        WrongObjectError: A folder has no jobs, or is one's; or there is no such
+            direction.
 
     """
-    found: list[Job] = []
+    by_sweep: list[list[Job]] = []
     sweeps: list[SweepRecord] = []
     folders = [sweep for folder in folders for sweep in _sweeps_in(folder)]
     names = Counter(folder.name for folder in folders)
@@ -57,8 +60,9 @@ def collect(
                 f"{folder} has no jobs of a sweep: is sweep_report among its callbacks?"
             )
             raise WrongObjectError(msg)
-        found += jobs
+        by_sweep.append(jobs)
         sweeps += [sweep] if sweep else []
+    found = [job for jobs in by_sweep for job in jobs]
     wanted = direction or (sweeps[0].direction if sweeps else "minimize")
     if wanted not in ("minimize", "maximize"):
         msg = f"direction={wanted!r} is none of minimize, maximize"
@@ -70,8 +74,13 @@ def collect(
             _check_metric(found, configured)
         except WrongObjectError as error:
             log.warning("hydra.callbacks.sweep_report.metric: %s", error)
-    swept = _swept([job.settings for job in found])
-    nodes = list(dict.fromkeys(at for job in found for at in job.record.nodes))
+    known = [[job.settings for job in jobs if not _is_lost(job)] for jobs in by_sweep]
+    swept = swept_keys(known)
+    nodes = {
+        f"{at} (node)" if at in (*swept, *COLUMNS) else at: at
+        for job in found
+        for at in job.record.nodes
+    }
     titles = list(dict.fromkeys(sweep.title for sweep in sweeps))
     return SweepResults(
         title=", ".join(titles) or ", ".join(folder.name for folder in folders),
@@ -79,8 +88,14 @@ def collect(
         jobs=jobs_table(found, swept, nodes, metric),
         curves=curves_table(found),
         swept=swept,
-        nodes=nodes,
+        nodes=list(nodes),
     )
+
+
+def _is_lost(job: Job) -> bool:
+    """Whether its record can't be read, and no plan has its overrides."""
+    record = job.record
+    return record.status == "failed" and not (record.overrides or record.started)
 
 
 def _check_metric(jobs: Sequence[Job], metric: str | None) -> None:
@@ -98,7 +113,12 @@ def _check_metric(jobs: Sequence[Job], metric: str | None) -> None:
 
 
 def _sweeps_in(folder: Path) -> list[Path]:
-    """Return the folders of the sweeps in a folder, itself if it is one."""
+    """Return the folders of the sweeps in a folder, itself if it is one.
+
+    Raises:
+        WrongObjectError: It is a job's.
+
+    """
     if (folder / SWEEP).exists():
         return [folder]
     found: list[Path] = []
@@ -107,6 +127,9 @@ def _sweeps_in(folder: Path) -> list[Path]:
             folders.clear()
         folders.sort()
         found += [Path(place)] if SWEEP in files else []
+    if not found and (around := sweep_around(folder)):
+        msg = f"{folder} is inside a sweep's folder: optim-hydra report {around}"
+        raise WrongObjectError(msg)
     return found or [folder]
 
 
@@ -142,10 +165,3 @@ def _jobs_of(folder: Path, sweep: SweepRecord | None, start: str) -> list[Job]:
             place = folder / str(number)
             jobs[number] = Job(record, place, sweep, f"{start}{number}", {})
     return [jobs[number] for number in sorted(jobs)]
-
-
-def _swept(settings: Iterable[dict[str, str]]) -> list[str]:
-    """Name the keys whose values differ between jobs."""
-    rows = [row for row in settings if row]
-    keys = list(dict.fromkeys(key for row in rows for key in row))
-    return [key for key in keys if len({row.get(key) for row in rows}) > 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,10 @@ import pandas as pd
 from optim_hydra.sweep.curves import Curve
 from optim_hydra.sweep.nodes import node_text
 from optim_hydra.sweep.records import JobRecord, SweepRecord
+from optim_hydra.sweep.settings import COLUMNS, settings_of
 
 __all__ = ["Job", "curves_table", "jobs_table"]
 
-_COLUMNS = (
-    "job",
-    "status",
-    "result",
-    "seconds",
-    "error",
-    "folder",
-    "command",
-    "same_as",
-)
 _LARGEST = 2**63
 
 
@@ -43,11 +34,7 @@ class Job:
     @property
     def settings(self) -> dict[str, str]:
         """Overrides as key -> value; no key is that of a column."""
-        pairs = (text.lstrip("+~").partition("=") for text in self.record.overrides)
-        return {
-            f"{key} (override)" if key in _COLUMNS else key: value
-            for key, _, value in pairs
-        }
+        return settings_of(self.record.overrides)
 
     def last(self, name: str) -> float:
         """Return the value that a metric ended with; NaN where it has none."""
@@ -55,14 +42,17 @@ class Job:
 
 
 def jobs_table(
-    jobs: Sequence[Job], swept: Sequence[str], nodes: Sequence[str], metric: str | None
+    jobs: Sequence[Job],
+    swept: Sequence[str],
+    nodes: Mapping[str, str],
+    metric: str | None,
 ) -> pd.DataFrame:
     """Return a row for each job.
 
     Args:
         jobs: In the order of the rows.
         swept: Keys of overrides whose values differ.
-        nodes: Full keys of the optimizer nodes.
+        nodes: Name of a column -> full key of its optimizer node.
         metric: What ranks the jobs; None: as their sweep was started.
 
     """
@@ -84,16 +74,20 @@ def jobs_table(
             "command": _command(job),
             "same_as": "" if same == job.label else same,
         }
-        row |= {key: _number_or_text(job.settings.get(key, "")) for key in swept}
-        row |= {at: node_text(record.nodes.get(at, {})) for at in nodes}
+        settings = job.settings
+        row |= {key: _number_or_text(settings.get(key)) for key in swept}
+        row |= {name: node_text(record.nodes.get(at, {})) for name, at in nodes.items()}
         row |= {f"last.{name}": _finite(job.last(name)) for name in metrics}
         if ranked_by in job.curves and not math.isfinite(job.last(ranked_by)):
             row |= _diverged(row, f"{ranked_by} ended as {job.last(ranked_by)}")
         rows.append(row)
-    table = pd.DataFrame(rows) if rows else pd.DataFrame(columns=list(_COLUMNS))
+    table = pd.DataFrame(rows) if rows else pd.DataFrame(columns=list(COLUMNS))
     for key in swept:
-        if len(set(map(type, table[key]))) > 1:
-            table[key] = table[key].map(str)
+        values = [row[key] for row in rows]
+        if any(isinstance(value, str) for value in values):
+            table[key] = ["" if value is None else str(value) for value in values]
+        elif None in values:
+            table[key] = pd.Series(values, dtype=object)  # whole numbers stay whole
     return table
 
 
@@ -141,7 +135,9 @@ def _is_sweep_text(text: str) -> bool:
     return text in ("-m", "--multirun") or text.startswith(starts)
 
 
-def _number_or_text(text: str) -> float | int | str:
+def _number_or_text(text: str | None) -> float | int | str | None:
+    if text is None:
+        return None
     for kind in (int, float):
         try:
             number = kind(text)

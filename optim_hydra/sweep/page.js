@@ -31,7 +31,7 @@ const order = sign => (a, b) => a === null || b === null ? (a === null) - (b ===
 const column = (title, get, {show = fmt, before = () => "", ...more} = {}) => ({
   title: esc(title), type: "value", data: null, ...more,
   render: (_, type, row) => {
-    const value = get(row) ?? null, text = value === null ? "" : show(value);
+    const value = get(row) === "" ? null : get(row) ?? null, text = value === null ? "" : show(value);
     return type === "display" ? before(row) + esc(text) : type === "filter" ? esc(text) : value;
   },
 });
@@ -55,9 +55,9 @@ function jobsTable(DataTable, {data, color, setting}) {
     columns: [
       {data: null, defaultContent: '<button type="button" aria-label="Details"></button>',
         className: "more", orderable: false, title: ""},
-      job("rank", "#", {className: "rank", before: row => swatch(setting[row.i])}),
-      job("result", "result", number), ...data.swept.map(key => job(key)),
-      job("status", "status", {name: "status", className: "state"}), job("job"),
+      column("#", row => data.ranks[row.i], {className: "rank", before: row => swatch(setting[row.i])}),
+      job("result", "result", number), job("status", "status", {name: "status", className: "state"}),
+      ...data.swept.map(key => job(key, key, {className: "setting"})), job("job"),
       ...last.map(name => job(name, `last ${name.slice(5)}`, {...number, visible: !name.startsWith("last.lr.")})),
       job("seconds", "time", {...number, show: duration}), ...data.nodes.map(node => job(node, node, wide(node))),
       ...(J.same_as.some(Boolean) ? [job("same_as", "equal to")] : []),
@@ -80,7 +80,7 @@ function jobsTable(DataTable, {data, color, setting}) {
     data: data.settings.map((s, g) => ({...s, g})),
     columns: [
       column("#", s => s.mean === null ? null : s.g + 1, {className: "rank", before: s => swatch(s.g)}),
-      ...data.keys.map((key, k) => column(key, s => s.values[k])),
+      ...data.keys.map((key, k) => column(key, s => s.values[k], {className: "setting"})),
       column("mean", s => s.mean, number), column("± std", s => s.std, number),
       column("results", s => s.n, number), column("failed", s => s.failed || null, {className: "number bad"}),
     ],
@@ -133,8 +133,8 @@ async function main() {
   const data = JSON.parse(await unpackText("data")), setting = [];
   data.settings.forEach((s, g) => s.jobs.forEach(i => { setting[i] = g; }));
   const seeds = data.swept.filter(key => !data.keys.includes(key));
-  const seed = i => seeds.map(key => fmt(data.jobs[key][i] ?? "-")).join("/") || data.jobs.job[i];
-  const name = i => `job ${data.jobs.job[i]} · ${data.settings[setting[i]].label}${seeds.length ? ` · seed ${seed(i)}` : ""}`;
+  const seed = i => seeds.map(key => data.jobs[key][i] ?? "").filter(value => value !== "").map(fmt).join("/");
+  const name = i => [`job ${data.jobs.job[i]}`, data.settings[setting[i]].label, seed(i) && `seed ${seed(i)}`].filter(Boolean).join(" · ");
   const page = {data, setting, seeds, seed, name, color,
     steps: new Float64Array(await unpack("steps")), values: new Float32Array(await unpack("values"))};
   failuresTable(DataTable, page);
@@ -146,4 +146,4 @@ async function main() {
 main().catch(error => {
   $("trouble").textContent = `This browser can't show the tables and charts: ${error}`;
   $("trouble").hidden = false;
-});
+}).finally(() => document.body.classList.remove("loading"));

@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 
 from optim_hydra.sweep.page_curves import packed_curves
-from optim_hydra.sweep.page_data import page_data, shown
+from optim_hydra.sweep.page_data import is_set, page_data, shown
 from optim_hydra.sweep.page_libraries import block, libraries
 from optim_hydra.sweep.results import SweepResults
 from optim_hydra.sweep.seeds import Setting, over_seeds, ranked_jobs, setting_keys
@@ -102,7 +102,9 @@ def _best(results: SweepResults, settings: list[Setting]) -> str:
     pairs = list(zip(keys, best.values, strict=True))
     pairs += [(node, job[node]) for node in results.nodes]
     items = "".join(
-        f"<dt>{escape(key)}</dt><dd>{escape(shown(value))}</dd>" for key, value in pairs
+        f"<dt>{escape(key)}</dt><dd>{escape(shown(value))}</dd>"
+        for key, value in pairs
+        if is_set(value)
     )
     return (
         f'<div class="best"><p class="label">Best result, {word} is better</p>'

@@ -3,7 +3,7 @@ const PALETTE = ["#3b7dd8", "#e07b1a", "#239b6c", "#cf4a8d", "#8a68d6", "#b38a00
 const DASHES = ["solid", "dash", "dot", "dashdot"];
 const color = g => PALETTE[g % PALETTE.length];
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const NUM_SETTINGS = 30, NUM_MEANS = 20, NUM_BANDS = 6;
+const NUM_SETTINGS = 30, NUM_MEANS = 20, NUM_BANDS = 6, LEGEND_HEIGHT = 240;
 
 function layout(more) {
   const style = getComputedStyle(document.body), of = name => style.getPropertyValue(name).trim();
@@ -22,6 +22,13 @@ function layout(more) {
 const show = (id, traces, more) => Plotly.react(id, traces, layout(more), {responsive: true, displaylogo: false,
   displayModeBar: narrow.matches ? false : "hover", modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]]});
 
+// A constant has no extent of its own to make an axis of: it gets that between 0 and its double.
+function around(values) {
+  const found = values.filter(Number.isFinite), size = found.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
+  const low = found.reduce((a, b) => Math.min(a, b), Infinity), high = found.reduce((a, b) => Math.max(a, b), -Infinity);
+  return size && high - low < 1e-9 * size ? [Math.min(0, 2 * low), Math.max(0, 2 * high)] : undefined;
+}
+
 // The mean where every curve has a value: a seed that ended early ends it.
 function meanOf(curves) {
   const from = Math.max(...curves.map(({x}) => x[0])), to = Math.min(...curves.map(({x}) => x.at(-1)));
@@ -39,7 +46,7 @@ function meanOf(curves) {
 }
 
 function charts(page, table) {
-  const {data, setting, seed, name} = page, hidden = new Set();
+  const {data, setting, name} = page, hidden = new Set(), tag = i => page.seed(i) || data.jobs.job[i];
   const metrics = Object.keys(data.curves), rates = metrics.filter(m => m.startsWith("lr."));
   const index = new Map(metrics.map(m => [m, new Map(data.curves[m].map(([i, start, count]) => [i, [start, start + count]]))]));
   const curve = (metric, i) => {
@@ -55,12 +62,13 @@ function charts(page, table) {
     const rows = table.rows({search: "applied", order: "applied"}).data().toArray().map(row => row.i);
     if (!mean) {
       const ids = [...new Set([...selected(), ...rows.slice(0, data.full)])];
-      return [ids, `${all(ids.length)} of ${all(setting.length)} jobs are drawn: the first ${data.full} of the leaderboard, as filtered and sorted, and those selected in it.`];
+      return [ids, setting.length, "jobs", `the first ${data.full} of the leaderboard, as filtered and sorted`, ""];
     }
     // All jobs of a setting: a mean of the jobs that lead would be a mean of lucky seeds.
     const best = [...new Set(rows.map(i => setting[i]))].sort((a, b) => a - b).slice(0, NUM_MEANS);
     const groups = [...new Set([...selected().map(i => setting[i]), ...best])];
-    return [groups.flatMap(g => data.settings[g].jobs), `${all(groups.length)} of ${all(data.settings.length)} settings are drawn: the best ${NUM_MEANS} in the leaderboard, as filtered, and those selected in it. Failed jobs are not in a mean; ${groups.length > NUM_BANDS ? `the spread is drawn for the first ${NUM_BANDS}, or for the selected` : "the band is one standard deviation each way"}.`];
+    return [groups.flatMap(g => data.settings[g].jobs), data.settings.length, "settings", `the best ${NUM_MEANS} in the leaderboard, as filtered`,
+      ` Failed jobs are not in a mean; ${groups.length > NUM_BANDS ? `the spread is drawn for the first ${NUM_BANDS}, or for the selected` : "the band is one standard deviation each way"}.`];
   };
   const line = (metric, label, x, y, more = {}) => ({x, y, type: "scatter", mode: x.length > 1 ? "lines" : "markers",
     hovertemplate: `<b>${esc(label)}</b><br>step %{x:,}<br>${esc(metric)} %{y:.4~g}<extra></extra>`, ...more});
@@ -96,14 +104,17 @@ function charts(page, table) {
       jobs.forEach(i => on ? hidden.delete(i) : hidden.add(i));
       render();
     }, ariaPressed: String(jobs.some(i => !hidden.has(i)))}, ...children);
-    const groups = Map.groupBy(ids, i => setting[i]);
-    $("legend").replaceChildren(...[...groups].map(([g, jobs]) => {
+    const groups = Map.groupBy(ids, i => setting[i]), box = $("legend");
+    box.replaceChildren(...[...groups].map(([g, jobs]) => {
       const mark = h("i", {className: "swatch"});
       mark.style.background = color(g);
       return h("div", {className: "entry"}, toggle(jobs, {className: "group"}, mark, data.settings[g].label),
-        ...(jobs.length > 1 ? jobs.toSorted((a, b) => compare(seed(a), seed(b))).map(i =>
-          toggle([i], {className: `job ${data.jobs.status[i]}`, title: name(i)}, seed(i))) : []));
+        ...(jobs.length > 1 ? jobs.toSorted((a, b) => compare(tag(a), tag(b))).map(i =>
+          toggle([i], {className: `job ${data.jobs.status[i]}`, title: name(i)}, tag(i))) : []));
     }));
+    const ends = [...box.children].map(entry => entry.offsetTop + entry.offsetHeight);
+    const end = Math.max(...ends.filter((end, k) => !k || end <= LEGEND_HEIGHT)); // no line is cut
+    box.style.maxHeight = `${end + (end < ends.at(-1) ? parseFloat(getComputedStyle(box).rowGap) : 0)}px`;
   }
 
   function spread() {
@@ -113,7 +124,7 @@ function charts(page, table) {
     $("spread-note").textContent = shown.length < data.settings.length ? `The chart has ${shown.length} of ${data.settings.length} settings: the first of those with a result.` : "";
     if (!shown.length) return;
     const y = shown.map((_, g) => -g);
-    const dots = shown.flatMap((s, g) => s.jobs.filter(i => data.jobs.rank[i]).map(i => ({i, g})));
+    const dots = shown.flatMap((s, g) => s.jobs.filter(i => data.ranks[i]).map(i => ({i, g})));
     show("spread", [
       {type: "scatter", mode: "markers", x: dots.map(({i}) => data.jobs.result[i]), y: dots.map(({g}) => -g),
         marker: {color: dots.map(({g}) => color(g)), size: 8, opacity: 0.45}, text: dots.map(({i}) => esc(name(i))),
@@ -123,7 +134,8 @@ function charts(page, table) {
         marker: {symbol: "line-ns", size: wide ? 18 : 14, color: color(g), line: {width: 3, color: color(g)}},
         hovertemplate: `<b>${esc(s.label)}</b><br>mean ${fmt(s.mean)}${s.std === null ? "" : ` ± ${fmt(s.std)}`}<br>results ${s.n}<extra></extra>`})),
     ], {height: 70 + shown.length * (wide ? 34 : 50),
-      xaxis: {title: `result (${data.direction === "minimize" ? "lower" : "higher"} is better)`, zeroline: false},
+      xaxis: {title: `result (${data.direction === "minimize" ? "lower" : "higher"} is better)`, zeroline: false,
+        range: around([...dots.map(({i}) => data.jobs.result[i]), ...shown.flatMap(s => [s.mean - s.std, s.mean + s.std])])},
       yaxis: {title: "", range: [0.6 - shown.length, wide ? 0.6 : 0.8], showgrid: false, zeroline: false, fixedrange: true,
         tickvals: y, ticktext: shown.map(s => esc(short(s.label))), showticklabels: wide},
       annotations: wide ? [] : shown.map((s, g) => ({text: esc(short(s.label)), x: 0, xref: "paper", xanchor: "left",
@@ -131,17 +143,21 @@ function charts(page, table) {
   }
 
   function render() {
-    const mean = $("form").value === "mean", traces = mean ? means : everyJob, [ids, note] = drawn(mean);
-    const open = ids.filter(i => !hidden.has(i));
+    const mean = $("form").value === "mean", traces = mean ? means : everyJob, [ids, total, noun, from, more] = drawn(mean);
+    const open = ids.filter(i => !hidden.has(i)), metric = $("metric").value;
     const height = narrow.matches ? 320 : 430;
-    for (const [id, metric, log] of [["curves", $("metric").value, $("log").checked], ["rate-curves", $("rate").value, $("rate-log").checked]]) {
-      if (!metric) continue;
+    const draw = (id, metric, log) => {
+      if (!metric) return 0;
       const found = traces(metric, open);
       if (log) for (const trace of found) trace.y = Array.from(trace.y, y => y > 0 ? y : null);
-      show(id, found, {height, xaxis: {title: "step", tickformat: "~s"}, yaxis: {title: esc(metric), type: log ? "log" : "linear"}});
-    }
+      show(id, found, {height, xaxis: {title: "step", tickformat: "~s"}, yaxis: {title: esc(metric), type: log ? "log" : "linear",
+        range: log ? undefined : around(found.flatMap(({y}) => [...y]))}});
+      return found.filter(({y, hovertemplate}) => hovertemplate && y.some(Number.isFinite)).length;
+    };
+    const num = draw("curves", metric, $("log").checked);
+    draw("rate-curves", $("rate").value, $("rate-log").checked);
     legend(ids.filter(i => metrics.some(metric => curve(metric, i))));
-    $("drawn").textContent = note;
+    $("drawn").textContent = `${all(num)} of ${all(total)} ${noun} ${num === 1 ? "is" : "are"} drawn: of ${from}, and of those selected in it, what has values of ${metric} and is not struck out below.${more}`;
   }
 
   const fill = (id, names, section) => {
@@ -160,5 +176,6 @@ function charts(page, table) {
   const restyle = () => { document.documentElement.classList.toggle("dark", dark.matches); spread(); later(); };
   dark.addEventListener("change", restyle);
   narrow.addEventListener("change", restyle);
+  addEventListener("resize", later);
   restyle();
 }

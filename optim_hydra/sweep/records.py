@@ -23,6 +23,7 @@ __all__ = [
     "SweepRecord",
     "job_files",
     "read_record",
+    "sweep_around",
     "write_record",
 ]
 
@@ -110,6 +111,15 @@ def job_files(folder: Path) -> Iterator[Path]:
         if JOB in files:
             folders.clear()
             yield Path(place, JOB)
+
+
+def sweep_around(folder: Path) -> Path | None:
+    """Return the folder of the sweep that a folder is inside of, such as a job's."""
+    if (folder / SWEEP).exists():
+        return None
+    above = folder.absolute().parents
+    found = next((place for place in above if (place / SWEEP).exists()), None)
+    return above[0] if found is None and (folder / JOB).exists() else found
 
 
 def write_record(path: Path, record: JobRecord | SweepRecord) -> None:

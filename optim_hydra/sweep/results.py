@@ -23,14 +23,15 @@ class SweepResults:
     - `job`, `status` (completed, failed, running, missing), `result` (NaN where there
       is none), `seconds`, `error`, `folder`, `command` (shell text that repeats the
       job), `same_as` (the job whose config is equal, or nothing),
-    - one for each swept key, named by the key,
-    - one for each optimizer node, such as `AdamW(lr=0.001)`,
+    - one for each swept key, named by the key: empty where a job did not set it,
+    - one for each optimizer node, such as `AdamW(lr=0.001)`, named by its key, and
+      `optim (node)` where `optim` was swept,
     - `last.NAME`: the last value of each logged metric.
     """
     swept: list[str]
     """The swept keys, such as `optim@critic.optim` or `seed`."""
     nodes: list[str]
-    """The optimizer nodes, such as `critic.optim`."""
+    """The columns of the optimizer nodes, such as `critic.optim`."""
     curves: pd.DataFrame
     """What was logged, a row a value: `job`, `metric`, `step`, `value`.
 
