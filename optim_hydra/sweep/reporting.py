@@ -46,7 +46,7 @@ def report_sweep(
     results.jobs.to_parquet(place / "results.parquet", index=False)
     write_page(results, place / "report.html")
     console = Console()
-    console.print(leaderboard(results))
+    console.print(leaderboard(results, console))
     console.print(_summary(results), highlight=False)
     page = Text(f"report: {place / 'report.html'}")
     console.print(page, highlight=False, soft_wrap=True)
