@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -91,8 +90,9 @@ def test_the_schedule_goes_on_once_an_update_on_two_processes(run_fresh) -> None
     halfway = ["optim.total_training_steps=40", "num_updates=20"]
     straight = ["optim.lr_scheduler_type=linear", "optim.lr_warmup_steps=0"]
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    interface = {"GLOO_SOCKET_IFNAME": "lo", **os.environ}
-    result = run_fresh(*launch, str(PROGRAM), *halfway, *straight, **interface)
+    launch.append("--local-addr=127.0.0.1")
+    network = {"GLOO_SOCKET_IFNAME": "lo", "MASTER_ADDR": "127.0.0.1"}
+    result = run_fresh(*launch, str(PROGRAM), *halfway, *straight, **network)
     assert result.returncode == 0, result.stderr
     assert result.stdout.endswith(", rate 1.5e-02\n")
 

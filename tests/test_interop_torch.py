@@ -17,7 +17,10 @@ from case_helpers import exact
 from optim_hydra import build_lr_scheduler, build_optimizer, grad_norm
 
 EXAMPLES = Path(__file__).parents[1] / "examples/interop"
-LAUNCH = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+LAUNCH = (
+    *("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"),
+    "--local-addr=127.0.0.1",
+)
 LINEAR = {"lr": 0.1, "lr_scheduler_type": "linear", "total_training_steps": 10}
 MUON = {"param_groups": [{"role": "hidden", "ndim": 2, "optimizer": "Muon"}]}
 
@@ -31,7 +34,8 @@ def test_two_processes_train_as_one(strategy: str, run_python, run_fresh) -> Non
     program = (str(EXAMPLES / "distributed_loop.py"), f"strategy={strategy}")
     alone = run_python(*program)
     assert alone.returncode == 0, alone.stderr
-    together = run_fresh(*LAUNCH, *program, GLOO_SOCKET_IFNAME="lo")
+    network = {"GLOO_SOCKET_IFNAME": "lo", "MASTER_ADDR": "127.0.0.1"}
+    together = run_fresh(*LAUNCH, *program, **network)
     assert together.returncode == 0, together.stderr
     expected, found = (run.stdout.splitlines()[-1] for run in (alone, together))
     assert expected.startswith("loss ")
