@@ -16,9 +16,11 @@ from torch.optim import Optimizer
 from optim_hydra.collection import without_collection
 from optim_hydra.errors import OptimHydraWarning, Problem, WrongObjectError
 from optim_hydra.fresh_state import fresh_states
+from optim_hydra.left_out import left_out
 from optim_hydra.put_back import all_or_nothing
 from optim_hydra.resume_report import ResumeReport
 from optim_hydra.resume_values import Difference, plan_values
+from optim_hydra.saved_entries import read_saved
 from optim_hydra.saved_order import matched_by_order
 from optim_hydra.saved_part import part_of
 from optim_hydra.saved_schedules import (
@@ -26,7 +28,7 @@ from optim_hydra.saved_schedules import (
     saved_schedules,
     schedule_differences,
 )
-from optim_hydra.saved_state import SavedState, StateError, read_saved
+from optim_hydra.saved_state import SavedState, StateError
 from optim_hydra.scheduled_lr import POLICY, RATES_TAKEN
 from optim_hydra.shared_state import plan_shared
 from optim_hydra.state_checks import check_fit, check_values
@@ -128,7 +130,8 @@ def _load(
     if state.by_order:
         state = matched_by_order(optimizer, slots, state, problems)
         _raise_if(problems, optimizer)
-    state = part_of(state, {slot.name for slot in slots}, place_of(optimizer))
+    names = {slot.name for slot in slots}
+    state = part_of(state, names, place_of(optimizer), problems)
     check_values(slots, state, problems)
     _raise_if(problems, optimizer)
     schedules = saved_schedules(optimizer, saved, problems, allow_missing=allow_missing)
@@ -143,8 +146,7 @@ def _load(
     is_whole = bool(state.identity)
     calls = plan_shared(optimizer, state.shared, problems, is_whole=is_whole)
     _raise_if(problems, optimizer)
-    if state.by_order:
-        text = "the saved state has no names: it was matched by order and shape"
+    for text in left_out(optimizer, slots, state, fit):
         warnings.warn(text, OptimHydraWarning, stacklevel=4)  # past the decorator
     new = [(slot, _copied(slot, state)) for slot in known]
     started = fresh_states(slot for slot in slots if slot.name in afresh)

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optim_hydra.saved_state import read_saved
+from optim_hydra.saved_entries import read_saved
 
 # One name begins like another, and a wrapped optimizer's keys have a dot.
 NAMES = ("a", "a.b", "c.weight")
