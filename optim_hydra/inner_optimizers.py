@@ -11,6 +11,8 @@ from torch.optim.lr_scheduler import LRScheduler
 from optim_hydra.container_checks import common_defaults, group_order
 from optim_hydra.errors import WrongObjectError, nearest
 from optim_hydra.inner_state import InnerState
+from optim_hydra.scheduled_lr import POLICY
+from optim_hydra.state_slots import place_of, set_policy
 
 __all__ = ["InnerOptimizers"]
 
@@ -23,6 +25,7 @@ _STATE = (
     "lr_schedulers",
     "defaults",
 )
+_RESUMING = "resuming"
 
 
 class InnerOptimizers(Optimizer, Generic[T]):
@@ -44,11 +47,24 @@ class InnerOptimizers(Optimizer, Generic[T]):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take over the inner optimizers, and make torch's hooks ready."""
         self._is_stepping = False
-        super().__setstate__(state)
+        kept = dict(state)
+        resuming = kept.pop(_RESUMING, {})
+        super().__setstate__(kept)
+        for name, (on_resume, at) in resuming.items():
+            if on_resume is not None:
+                set_policy(self._named.get(name, self), on_resume, at)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the inner optimizers; hooks stay behind, as torch does it."""
-        return {name: self.__dict__[name] for name in _STATE}
+        """Return the inner optimizers, and what their nodes say about resuming.
+
+        Hooks stay behind, as torch does it.
+        """
+        state = {name: self.__dict__[name] for name in _STATE}
+        each: dict[str, Optimizer] = {"": self, **self._named}
+        state[_RESUMING] = {
+            name: (vars(one).get(POLICY), place_of(one)) for name, one in each.items()
+        }
+        return state
 
     @property
     def optimizers(self) -> list[T]:

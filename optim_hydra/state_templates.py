@@ -89,13 +89,16 @@ def _is_patch(value: Any, name: str, optimizer: Optimizer) -> bool:
 
 
 def stepped(
-    optimizer: Optimizer, states: Mapping[int, dict[str, Any]] | None = None
+    optimizer: Optimizer,
+    states: Mapping[int, dict[str, Any]] | None = None,
+    settings: Mapping[int, dict[str, Any]] | None = None,
 ) -> Optimizer:
     """Return a copy that has taken a step, from given state where there is some.
 
     Args:
         optimizer: What is copied, and stays as it is.
         states: `id` of a parameter -> what its copy starts from.
+        settings: The same -> settings of its copy's group.
 
     Raises:
         Exception: Whatever the class raises.
@@ -105,6 +108,7 @@ def stepped(
     for real, other in zip(slots_of(optimizer), slots_of(shadow), strict=True):
         if states is not None:
             other.set_state(dict(states.get(id(real.parameter), other.state())))
+        other.group.update((settings or {}).get(id(real.parameter), {}))
         other.parameter.grad = made_up_gradient(type(optimizer), other.parameter)
     if callable(getattr(shadow, "train", None)):
         shadow.train()  # type: ignore[attr-defined]

@@ -44,14 +44,7 @@ def note_what_fails(
         unsure: Names with keys that were not saved and may be needed.
 
     """
-    switched = {
-        name: difference.key
-        for difference in differences
-        if _is_off(difference.saved) and not _is_off(difference.current)
-        if not difference.is_taken
-        if difference.key not in _HARMLESS
-        for name in difference.names
-    }
+    switched, taken = _switched_on(differences)
     by_optimizer: dict[int, list[Slot]] = {}
     for slot in slots:
         by_optimizer.setdefault(id(slot.optimizer), []).append(slot)
@@ -60,9 +53,14 @@ def note_what_fails(
         cast = next((s for s in members if _cast(s, states)), None)
         other = next((s for s in members if s.name in unsure), None)
         is_plain = first is None and cast is None and other is None
-        if is_plain or _can_go_on(members, states):
+        if is_plain or _can_go_on(members, states, taken):
             continue
-        if first is not None:
+        if first is not None and switched[first.name] in taken.get(first.name, {}):
+            problems.append(
+                f"{switched[first.name]} was saved as on, and what it needs is not in"
+                f" the saved state of {first.name}"
+            )
+        elif first is not None:
             problems.append(
                 f"{switched[first.name]} is on and was off when the state of"
                 f" {first.name} was saved: what it needs is missing"
@@ -81,6 +79,22 @@ def note_what_fails(
             )
 
 
+def _switched_on(
+    differences: Sequence[Difference],
+) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """Return name -> option that is on now, and name -> settings that are taken."""
+    switched: dict[str, str] = {}
+    taken: dict[str, dict[str, Any]] = {}
+    for each in (d for d in differences if d.key not in _HARMLESS):
+        before, after = each.saved, each.current
+        if each.is_taken:
+            taken |= {n: {**taken.get(n, {}), each.key: before} for n in each.names}
+            before, after = after, before
+        if _is_off(before) and not _is_off(after):
+            switched |= dict.fromkeys(each.names, each.key)
+    return switched, taken
+
+
 def _is_off(value: Any) -> bool:
     return value is None or (isinstance(value, (int, float)) and not value)
 
@@ -96,7 +110,7 @@ def _cast(slot: Slot, states: _States) -> torch.dtype | None:
     return None
 
 
-def _can_go_on(slots: Sequence[Slot], states: _States) -> bool:
+def _can_go_on(slots: Sequence[Slot], states: _States, taken: _States) -> bool:
     """Whether a step works with the state; so it is taken to if none works at all."""
     optimizer = slots[0].optimizer
     kept = {
@@ -106,12 +120,17 @@ def _can_go_on(slots: Sequence[Slot], states: _States) -> bool:
         }
         for slot in slots
     }
-    return _works(optimizer, kept) or not _works(optimizer, {})
+    settings = {id(slot.parameter): taken.get(slot.name, {}) for slot in slots}
+    return _works(optimizer, kept, settings) or not _works(optimizer, {}, settings)
 
 
-def _works(optimizer: Optimizer, states: Mapping[int, dict[str, Any]]) -> bool:
+def _works(
+    optimizer: Optimizer,
+    states: Mapping[int, dict[str, Any]],
+    settings: Mapping[int, dict[str, Any]],
+) -> bool:
     try:
-        stepped(optimizer, states)
+        stepped(optimizer, states, settings)
     except Exception:  # noqa: BLE001 - foreign code runs here
         return False
     return True

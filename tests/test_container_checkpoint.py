@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import pickle
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -33,6 +36,10 @@ CONFIG = {
 pytestmark = pytest.mark.filterwarnings(
     "ignore:torch.distributed is disabled, unavailable or uninitialized:UserWarning"
 )
+
+
+def through_pickle(thing: Any) -> Any:
+    return pickle.loads(pickle.dumps(thing))
 
 
 def modules() -> dict[str, nn.Module]:
@@ -199,3 +206,24 @@ def test_another_schedule_of_torch_changes_nothing() -> None:
         resumed.load_state_dict(container.state_dict())
     assert str(caught.value) == "the saved schedule of part is none of LambdaLR"
     assert not resumed.optimizers[0].state
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, through_pickle])
+def test_a_copy_of_a_container_resumes_as_its_nodes_say(
+    copied: Callable[[Any], Any],
+) -> None:
+    config = {"actor": {"lr": 0.1}, "critic": {"lr": 0.2}}
+    parts = {name: nn.Linear(4, 2) for name in config}
+    saved = copy.deepcopy(build_optimizers(parts, config).state_dict())
+    now = {
+        "actor": {"lr": 0.3, "on_resume": "checkpoint"},
+        "critic": {"lr": 0.4, "on_resume": "config"},
+    }
+    twin = copied(copied(build_optimizers(parts, now)))
+    twin.load_state_dict(saved)
+    assert [group["lr"] for group in twin.param_groups] == [0.1, 0.4]
+    strict = {name: {**node, "on_resume": "strict"} for name, node in config.items()}
+    strict["critic"]["lr"] = 0.5
+    twin = copied(build_optimizers(parts, strict))
+    with pytest.raises(StateError, match=r"lr: saved 0\.2, now 0\.5"):
+        twin.load_state_dict(saved)
