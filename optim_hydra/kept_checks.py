@@ -16,6 +16,7 @@ from optim_hydra.torch_classes import is_torch_class
 __all__ = ["check_kept"]
 
 _Kept = Mapping[str, Any]
+_ORDER = " (the saved state has no names: it was matched by order)"
 
 
 def check_kept(
@@ -42,10 +43,11 @@ def check_kept(
         was = tuple(known.shape)
         problems.append(f"{name} has the shape {tuple(shape)}, and the saved one {was}")
         return
-    due = {*(known.keys if known else ()), *((small or ()) if kept else ())}
-    lost = ", ".join(sorted(due - kept.keys()))
+    lost = (known.keys.keys() if known else set()) - kept.keys()
+    if small is not None and kept:
+        lost |= small.keys() - kept.keys()
     if lost:
-        problems.append(f"the saved state of {name} lacks {lost}")
+        problems.append(f"the saved state of {name} lacks {', '.join(sorted(lost))}")
     examples = small
     if examples is None:
         examples = shapes.learnt(slot) if known is None and kept else {}
@@ -53,12 +55,11 @@ def check_kept(
         if isinstance(value, Tensor):
             what = _kind_problem(key, value, examples.get(key), slot)
             if what is None and known is None:
-                due_shape = shapes.due(slot, key, value, (small or {}).get(key))
-                what = _shape_problem(key, value, slot, due_shape)
-                if what and saved.by_order:
-                    what += " (the saved state has no names: it was matched by order)"
-            elif what is None and known is not None:
-                what = _shape_problem(key, value, slot, known.keys.get(key))
+                due = shapes.due(slot, key, value, (small or {}).get(key))
+                what = _shape_problem(key, value, slot, due)
+                what = what and what + _ORDER * saved.by_order
+            elif known is not None:
+                what = what or _shape_problem(key, value, slot, known.keys.get(key))
         else:
             is_due = known is not None and known.keys.get(key) is not None
             example = slot.parameter if is_due else examples.get(key)
@@ -93,19 +94,21 @@ def _type_problem(key: str, value: Any, example: Any, slot: Slot) -> str | None:
 
 def _kind_problem(key: str, value: Tensor, example: Any, slot: Slot) -> str | None:
     """Say where a tensor has no values, or those of another kind."""
-    name, is_strange = slot.name, value.layout is not torch.strided
-    is_strange |= value.is_quantized
+    name = slot.name
     if value.is_meta and not slot.parameter.is_meta:
         what = f"{key} of {name} has no values, it is on the meta device:"
         return f"{what} load the file with map_location='cpu'"
     if isinstance(example, Tensor):
-        is_alike = _is_alike(key, value, example, slot)
+        if _is_alike(key, value, example, slot):
+            return None
         due = f"where {_kind(example)} is due"
     else:
+        is_strange = value.layout is not torch.strided or value.is_quantized
         is_complex = value.is_complex() and not slot.parameter.is_complex()
-        is_alike = not is_strange and not is_complex
+        if not is_strange and not is_complex:
+            return None
         due = f"and the parameter is of {_kind(slot.parameter)}"
-    return None if is_alike else f"{key} of {name} was saved as {_kind(value)}, {due}"
+    return f"{key} of {name} was saved as {_kind(value)}, {due}"
 
 
 def _is_alike(key: str, value: Tensor, example: Tensor, slot: Slot) -> bool:

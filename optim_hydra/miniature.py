@@ -7,6 +7,7 @@ parameter of any size, so that this costs neither memory nor time.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,7 +23,8 @@ _PACKAGES = ("torch.optim.", "torchao.")
 _HOW = ("fused", "foreach", "capturable", "differentiable")
 
 
-def has_miniature(cls: type) -> bool:
+@functools.cache
+def has_miniature(cls: Any) -> bool:
     """Whether a class is one that `kept_in_miniature` can say something of."""
     grows = need_of(cls).protocol == "closure"  # LBFGS keeps one more with each loss
     return f"{cls.__module__}.".startswith(_PACKAGES) and not grows

@@ -22,6 +22,7 @@ from optim_hydra.watch import frozen_names
 __all__ = ["Fit", "check_fit", "check_values"]
 
 _SHOWN = 5
+_WITHOUT_TENSORS = {bool, int, float, str, type(None)}
 
 
 @dataclass
@@ -111,6 +112,7 @@ def check_values(slots: Sequence[Slot], saved: SavedState, problems: list[str]) 
         " map_location='cpu'"
         for name, values in by_group.values()
         for key, value in values.items()
+        if type(value) not in _WITHOUT_TENSORS  # nearly all are numbers
         for item in (value if isinstance(value, (list, tuple)) else (value,))
         if isinstance(item, Tensor) and item.is_meta
     ]

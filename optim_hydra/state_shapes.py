@@ -81,7 +81,8 @@ class StateShapes:
         if key in own:
             held = shape_of(own[key])
             return held if held is not None and held != found else None
-        if has_miniature(type(slot.optimizer)) or self._is_one_vector(slot):
+        cls: Any = type(slot.optimizer)
+        if has_miniature(cls) or self._is_one_vector(slot):
             return None
         like = shape_of(self.learnt(slot).get(key)) == shape
         return shape if like and found != shape else None
