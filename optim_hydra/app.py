@@ -106,7 +106,7 @@ def compose(
         config_name=config_name,
         overrides=migrated,
         return_hydra_config=return_hydra_config,
-        strict=strict,
+        **({} if strict is None else {"strict": strict}),  # Hydra 1.4 has it no more
     )
     check_mounts(config, migrated)
     return config

@@ -6,7 +6,9 @@ import importlib
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import omegaconf
 from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
 from hydra.core.singleton import Singleton
@@ -22,6 +24,11 @@ from optim_hydra.tree import BUILD_TARGET, TARGET_REFUSED, has_target
 __all__ = ["optim_full_key", "optim_target", "register"]
 
 NAMESPACE = "hydra_plugins"
+# OmegaConf 2.4 has renamed it; `register_resolver` of 2.3 is an older one.
+_IS_OLD = omegaconf.__version__.startswith("2.3")
+_REGISTER: Any = getattr(
+    OmegaConf, "register_new_resolver" if _IS_OLD else "register_resolver"
+)
 _LOCAL = {"_target_": "hydra_plugins.optim_hydra_plugins.LocalLauncher", "n_jobs": None}
 
 
@@ -68,7 +75,7 @@ def register() -> None:
         store.store(group="optim", name="base_optim", node=OptimConfig)
         store.store(group="hydra/launcher", name="optim_local", node=dict(_LOCAL))
     for resolver in (optim_target, optim_full_key):
-        OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
+        _REGISTER(resolver.__name__, resolver, replace=True)
     _register_plugins()
 
 

@@ -15,6 +15,7 @@ from case_helpers import refused
 from optim_hydra import register_optimizer, validate
 from optim_hydra.declared import set_allowed_impls
 from optim_hydra.errors import TargetError, UnknownKeyError
+from optim_hydra.store import _REGISTER
 
 BASE_CLASS = "and no torch.optim.Optimizer: choose a subclass such as AdamW"
 NOT_NAMED = "is neither a Python name nor a dotted path of them"
@@ -163,7 +164,7 @@ def test_a_part_of_an_allowed_module_is_not_allowed_with_it(
 def test_a_target_among_the_arguments_is_refused_however_it_got_there(
     module: nn.Module, further: dict[str, Any], key: str, strict: bool
 ) -> None:
-    OmegaConf.register_new_resolver("makes_evil", lambda: OmegaConf.create(EVIL))
+    _REGISTER("makes_evil", lambda: OmegaConf.create(EVIL))
     nodes = {
         "": {"override_optimizer_config": further},
         "param_groups[0].": {

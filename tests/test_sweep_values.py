@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert result.returncode == 0, result.stderr
     assert "16 of 16 jobs completed" in result.stdout
-    assert "and 1 more setting " in result.stdout
+    assert "and 1 more setting" in result.stdout
     return folder
 
 
