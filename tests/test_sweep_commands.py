@@ -62,6 +62,15 @@ def test_keys_that_the_terminal_has_no_place_for_are_left_out(tmp_path: Path) ->
     assert {str(row) for row in range(1236, 1246)} <= {*words}
 
 
+def test_the_keys_of_the_best_setting_stay(tmp_path: Path) -> None:
+    names = ("first.optim.long", "second.optim.long", "third.optim.long")
+    jobs = [[f"{name}={value}" for name in names] for value in (1, 2, 3)]
+    folder = put(tmp_path / "sweep", [["the.best.has.it=7"], *jobs])
+    lines = printed(folder, 60)
+    assert lines[2].split()[:2] == ["the.best.has.it", "first.optim.long"]
+    assert lines[4].split() == ["7", "1235"]
+
+
 @pytest.mark.parametrize("width", [60, 80, 200, 600])
 def test_no_number_is_cut_whatever_the_width(width: int, tmp_path: Path) -> None:
     jobs = [[f"{'k' * 60}=0.000123{row}", f"lr=0.{row}"] for row in range(3)]

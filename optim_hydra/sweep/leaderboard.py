@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from optim_hydra.sweep.page_data import shown
+from optim_hydra.sweep.page_data import is_set, shown
 from optim_hydra.sweep.results import SweepResults
 from optim_hydra.sweep.seeds import Setting, over_seeds, setting_keys
 
@@ -26,22 +26,33 @@ _WIDEST = 100_000
 def leaderboard(results: SweepResults, console: Console) -> Table:
     """Return one row for each setting: mean and spread over its seeds.
 
-    Keys that the console has no place for are left out, those first that tell least of
-    the rows apart.
+    Keys that the console has no place for are left out: those first that the best
+    setting lacks, then those without which the rows are told apart as well.
     """
     settings = over_seeds(results)
-    keys = setting_keys(results.swept)
-    rows = [[shown(value) for value in each.values] for each in settings[:_ROWS]]
-    told = [len(set(column)) for column in zip(*rows, strict=True)]
-    ranked = sorted(range(len(told)), key=lambda place: -told[place])
-    kept = list(range(len(keys)))
+    rows = [
+        [shown(value) if is_set(value) else "" for value in setting.values]
+        for setting in settings[:_ROWS]
+    ]
+    kept = list(range(len(setting_keys(results.swept))))
     table = _table(results, settings, rows, kept)
     while len(kept) > 1 and _fewest(table, console) > console.width:
-        kept = sorted(ranked[: len(kept) - 1])
+        kept.remove(_least_needed(rows, kept))
         table = _table(results, settings, rows, kept)
     for column in table.columns:
         column.max_width = None
     return table
+
+
+def _least_needed(rows: Sequence[Sequence[str]], kept: Sequence[int]) -> int:
+    """Return the key that the rows are told apart without, of several the last."""
+
+    def use(place: int) -> tuple[bool, int, int, int]:
+        others = {tuple(row[key] for key in kept if key != place) for row in rows}
+        num_values = len({row[place] for row in rows})
+        return bool(rows[0][place]), -len(others), num_values, -place
+
+    return min(kept, key=use)
 
 
 def _fewest(table: Table, console: Console) -> int:
@@ -86,7 +97,7 @@ def _rest(num_settings: int, num_keys: int) -> str | None:
         for num, word in ((num_settings, "setting"), (num_keys, "key"))
         if num > 0
     ]
-    return f"and {', '.join(texts)} in report.html" if texts else None
+    return f"and {' and '.join(texts)} in report.html" if texts else None
 
 
 def _text(value: float) -> str:
