@@ -10,6 +10,8 @@ from optim_hydra.saved_state import NOT_VALUES, SavedState, not_a_state
 __all__ = ["of_groups"]
 
 _SHOWN = 5
+# bitsandbytes saves quantised state one level down, where FSDP does not look.
+_WRAPPED = "__bnb_optimizer_quant_state__"
 
 
 def of_groups(groups: Iterable[Any], state: Mapping[Any, Any]) -> SavedState:
@@ -20,13 +22,14 @@ def of_groups(groups: Iterable[Any], state: Mapping[Any, Any]) -> SavedState:
 
     """
     result = SavedState()
-    left = dict(state)
+    left, is_nested = dict(state), False
     for group in groups:
         if not isinstance(group, Mapping):
             why = f"one of its groups is of type {type(group).__name__}"
             raise not_a_state(why)
         keys = _listed(group.get("params", ()))
         result.sizes.append(len(keys))
+        is_nested |= any(isinstance(key, str) for key in keys)
         names = _listed(group.get("param_names", ()))
         if names and len(names) != len(keys):
             why = f"a group has {len(keys)} parameters and {len(names)} names"
@@ -45,12 +48,14 @@ def of_groups(groups: Iterable[Any], state: Mapping[Any, Any]) -> SavedState:
             if not isinstance(own, Mapping):
                 why = f"the state of {name} is of type {type(own).__name__}"
                 raise not_a_state(why)
-            result.state[name] = dict(own)
-    # What belongs to no parameter has a word for its key, and is no mapping.
+            result.state[name] = _unwrapped(own)
+    # What belongs to no parameter has a word for its key, as parameters may have.
     nobodys = [
         str(key)
         for key, value in left.items()
-        if not isinstance(key, str) or key.isdigit() or isinstance(value, Mapping)
+        if not isinstance(key, str)
+        or key.isdigit()
+        or (is_nested and isinstance(value, Mapping))
     ]
     if nobodys:
         shown = ", ".join(nobodys[:_SHOWN])
@@ -58,6 +63,14 @@ def of_groups(groups: Iterable[Any], state: Mapping[Any, Any]) -> SavedState:
         raise not_a_state(why)
     result.shared = {f"*.{key}": value for key, value in left.items()}
     return result
+
+
+def _unwrapped(own: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return the state of a parameter, all of it on one level."""
+    inner = own.get(_WRAPPED)
+    if not isinstance(inner, Mapping):
+        return dict(own)
+    return {**{key: own[key] for key in own if key != _WRAPPED}, **inner}
 
 
 def _listed(value: Any) -> list[Any]:

@@ -68,8 +68,8 @@ def test_numbers_that_became_text_are_read(names: bool) -> None:
             "it has state of 99, which is in none of its groups",
         ),
         (
-            lambda s: s["state"].update({"99": {}, "weigth": {}}),
-            "it has state of 99, weigth, which is in none of its groups",
+            lambda s: s["state"].update({"99": {}}),
+            "it has state of 99, which is in none of its groups",
         ),
         (
             lambda s: s["param_groups"][0].update(param_names=["weight"]),
@@ -94,6 +94,24 @@ def test_groups_that_do_not_have_the_state_are_refused(
 ) -> None:
     message = refused_load(build_optimizer(nn.Linear(4, 2), {}), native(change))
     assert message == NO_STATE.format(why)
+
+
+def test_state_of_a_name_that_no_group_has_is_refused(module: nn.Module) -> None:
+    saved = FORMS["nested"](module, trained(module, {}))
+    saved["state"]["weigth"] = saved["state"].pop("weight")
+    message = refused_load(build_optimizer(module, {}), saved)
+    why = "it has state of weigth, which is in none of its groups"
+    assert message == NO_STATE.format(why)
+
+
+def test_a_mapping_that_belongs_to_no_parameter_is_restored(module: nn.Module) -> None:
+    config = {"optimizer_impl": "pytorch_optimizer", "optimizer": "EmoNavi"}
+    optimizer = trained(module, config)
+    saved = copy.deepcopy(optimizer.state_dict())
+    assert isinstance(saved["state"]["ema"], dict)
+    resumed = build_optimizer(copy.deepcopy(module), config)
+    load_optimizer_state_dict(resumed, saved)
+    assert resumed.state["ema"] == optimizer.state["ema"]  # type: ignore[index]
 
 
 @pytest.mark.parametrize(

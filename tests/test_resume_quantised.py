@@ -96,3 +96,20 @@ def test_loaded_quantised_state_is_a_copy() -> None:
     load_optimizer_state_dict(resumed, saved)
     train(module, resumed, [2])
     assert bits(saved) == before
+
+
+@pytest.mark.parametrize("optimizer", ["AdamW8bit", "Lion8bit", "AdamW"])
+def test_what_bitsandbytes_saved_itself_goes_on(optimizer: str, tmp_path: Path) -> None:
+    config = {"optimizer_impl": "bitsandbytes.optim", "optimizer": optimizer}
+    module, twin = wide(), wide()
+    first = build_optimizer(module, config)
+    train(module, first, range(2))
+    state = {"model": module.state_dict(), "optim": first.state_dict()}
+    saved = through_file(state, tmp_path)
+    twin.load_state_dict(saved["model"])
+    resumed = build_optimizer(twin, config)
+    load_optimizer_state_dict(resumed, saved["optim"])
+    train(module, first, range(2, 4))
+    train(twin, resumed, range(2, 4))
+    assert bits(list(twin.parameters())) == bits(list(module.parameters()))
+    assert bits(optimizer_state_dict(resumed)) == bits(optimizer_state_dict(first))
