@@ -71,6 +71,9 @@ def main(cfg: DictConfig) -> float:
     mean = loss.detach() / world_size
     if world_size > 1:
         distributed.all_reduce(mean)
+        # gloo's threads let go of the tensor meanwhile; else they may wait for a lock
+        # that this process holds until they have ended.
+        distributed.barrier()
         distributed.destroy_process_group()
     if rank == 0:
         print(f"loss {mean:.5f}, gradient norm {grad_norm(optimizer):.5f}")
