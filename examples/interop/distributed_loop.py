@@ -50,8 +50,17 @@ def main(cfg: DictConfig) -> float:
     rank, world_size = (
         int(os.environ.get(k, d)) for k, d in (("RANK", 0), ("WORLD_SIZE", 1))
     )
-    if world_size > 1:
-        distributed.init_process_group("gloo")
+    if world_size == 1:
+        return train(cfg, rank, world_size)
+    distributed.init_process_group("gloo")
+    try:
+        return train(cfg, rank, world_size)
+    finally:  # the model, which holds the process group, is gone by now
+        distributed.destroy_process_group()
+
+
+def train(cfg: DictConfig, rank: int, world_size: int) -> float:
+    """Train in one of the processes."""
     torch.manual_seed(0)
     layers = [nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 1)]
     model = wrapped(nn.Sequential(*layers), cfg.strategy)
@@ -71,10 +80,6 @@ def main(cfg: DictConfig) -> float:
     mean = loss.detach() / world_size
     if world_size > 1:
         distributed.all_reduce(mean)
-        # gloo's threads let go of the tensor meanwhile; else they may wait for a lock
-        # that this process holds until they have ended.
-        distributed.barrier()
-        distributed.destroy_process_group()
     if rank == 0:
         print(f"loss {mean:.5f}, gradient norm {grad_norm(optimizer):.5f}")
     return mean.item()
