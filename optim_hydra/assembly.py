@@ -159,7 +159,8 @@ def _is_mixed(parameters: Parameters) -> bool:
     """Whether plain and sharded parameters come together; see `groups`."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return False
-    meshes = {mesh_of(entry) for entry in parameters.entries or ()}
+    found = parameters.found
+    meshes = {mesh_of(entry) for entry in (found.entries if found else ())}
     return len(meshes) > 1
 
 

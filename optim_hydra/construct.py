@@ -56,8 +56,8 @@ def construct(groups: ClassGroups, caller: Caller, *, named: bool) -> Optimizer:
 
 def _params(group: Group, *, named: bool) -> list[Any]:
     if named:
-        return [(entry.name, entry.parameter) for entry in group.entries()]
-    return [entry.parameter for entry in group.entries()]
+        return [(entry.name, entry.parameter) for entry in group.entries]
+    return [entry.parameter for entry in group.entries]
 
 
 def _own_values(group: Group, arguments: dict[str, Any]) -> dict[str, Any]:

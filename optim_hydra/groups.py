@@ -30,12 +30,20 @@ class Group:
     """The schedule fields that their rule sets."""
     rules: list[str] = field(default_factory=list)
     """Where it is said that they are a group; an empty text for the node itself."""
-    placed: list[tuple[int, Entry]] = field(default_factory=list)
-    """The parameters, each with its position in the model."""
+    positions: list[int] = field(default_factory=list)
+    """Where the parameters stand in the model, in order."""
+    entries: list[Entry] = field(default_factory=list)
+    """The parameters, in the order of the model."""
 
-    def entries(self) -> list[Entry]:
-        """Return the parameters in the order of the model."""
-        return [entry for _, entry in sorted(self.placed, key=lambda item: item[0])]
+    def add(self, positions: list[int], entries: list[Entry]) -> None:
+        """Add parameters, each by its position."""
+        is_new = not self.positions
+        self.positions += positions
+        self.entries += entries
+        if not is_new:
+            order = sorted(range(len(self.positions)), key=self.positions.__getitem__)
+            self.positions = [self.positions[index] for index in order]
+            self.entries = [self.entries[index] for index in order]
 
 
 @dataclass
@@ -53,8 +61,7 @@ class ClassGroups:
 
     def named(self) -> list[tuple[str, Tensor]]:
         """Return the named parameters of all groups."""
-        entries = [entry for group in self.groups for entry in group.entries()]
-        return [(entry.name, entry.parameter) for entry in entries]
+        return [(e.name, e.parameter) for group in self.groups for e in group.entries]
 
     def arguments(self) -> dict[str, Any]:
         """Return the constructor's keyword arguments: those of the first group."""
@@ -76,9 +83,9 @@ class Grouped:
 
 def make_groups(placed: list[tuple[Entry, Place]], plan: Plan) -> Grouped:
     """Group placed parameters; the node's own group comes first, then the rules."""
-    by_place: dict[Place, list[tuple[int, Entry]]] = defaultdict(list)
-    for position, (entry, place) in enumerate(placed):
-        by_place[place].append((position, entry))
+    by_place: dict[Place, list[int]] = defaultdict(list)
+    for position, (_, place) in enumerate(placed):
+        by_place[place].append(position)
     meshes = _meshes(placed)
     grouped = Grouped([], [])
     classes: dict[type, ClassGroups] = {}
@@ -88,7 +95,7 @@ def make_groups(placed: list[tuple[Entry, Place]], plan: Plan) -> Grouped:
         variant = plan.node if place.rule < 0 else plan.rules.get(place.rule)
         if variant is None:
             if "freeze" in plan.optim.param_groups[place.rule]:
-                grouped.to_freeze.extend(entry.parameter for _, entry in members)
+                grouped.to_freeze.extend(placed[i][0].parameter for i in members)
             continue  # or a rule with a problem, which is noted
         values, label = _values(variant, place)
         schedule = _schedule_of(plan, place.rule)
@@ -97,7 +104,9 @@ def make_groups(placed: list[tuple[Entry, Place]], plan: Plan) -> Grouped:
             own.variants.append(variant)
         value_key = (variant.cls, _hashable(values), _hashable(schedule))
         for mesh in meshes:
-            on_mesh = [m for m in members if len(meshes) == 1 or mesh_of(m[1]) == mesh]
+            on_mesh = members
+            if len(meshes) > 1:
+                on_mesh = [i for i in members if mesh_of(placed[i][0]) == mesh]
             if not on_mesh:
                 continue
             key = (*value_key, mesh)
@@ -105,7 +114,7 @@ def make_groups(placed: list[tuple[Entry, Place]], plan: Plan) -> Grouped:
                 known[key] = Group(values, schedule)
                 own.groups.append(known[key])
             known[key].rules += [text for text in label if text not in known[key].rules]
-            known[key].placed += on_mesh
+            known[key].add(on_mesh, [placed[i][0] for i in on_mesh])
     grouped.classes.extend(classes.values())
     return grouped
 

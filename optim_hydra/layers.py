@@ -41,23 +41,20 @@ def layer_scales(
 def _listed(
     entries: Sequence[Entry], layers: Sequence[str], problems: Problems
 ) -> dict[int, int]:
-    index = NameIndex(enumerate({"pattern": layer} for layer in layers))
+    named = [(alias.name, e.parameter) for e in entries for alias in e.aliases]
+    names = [name for name, _ in named]
+    index = NameIndex(names, len(layers))
     layer_of: dict[int, int] = {}
-    empty = set(range(len(layers)))
-    matched: set[int] = set()
-    for entry in entries:
-        hits = [n for alias in entry.aliases for n in index.matching(alias.name)]
-        matched.update(hits)
-        if hits:
-            layer_of[id(entry.parameter)] = min(hits)
-            empty.discard(min(hits))
-    for number in sorted(empty):
-        names = [alias.name for entry in entries for alias in entry.aliases]
-        what = f"the layer {layers[number]!r} matches no parameter"
-        what += names_like(layers[number], names)
-        if number in matched:
-            what = f"what the layer {layers[number]!r} matches is in a layer before it"
-        problems.add(what, f"{_KEY}.layers[{number}]")
+    for number, layer in enumerate(layers):
+        hits = {id(named[position][1]) for position in index.matching(layer)}
+        own = hits - layer_of.keys()
+        layer_of |= dict.fromkeys(own, number)
+        if not hits:
+            what = f"the layer {layer!r} matches no parameter{names_like(layer, names)}"
+            problems.add(what, f"{_KEY}.layers[{number}]")
+        elif not own:
+            what = f"what the layer {layer!r} matches is in a layer before it"
+            problems.add(what, f"{_KEY}.layers[{number}]")
     return layer_of
 
 

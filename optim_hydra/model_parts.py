@@ -15,6 +15,7 @@ from optim_hydra.given import given_by_plain_node
 from optim_hydra.parameters import read_each
 from optim_hydra.planning import Plan, Variant
 from optim_hydra.schema import OptimConfig
+from optim_hydra.survey import Survey
 from optim_hydra.watch import watch
 
 __all__ = ["build_parts"]
@@ -53,5 +54,5 @@ def build_parts(
     for index, assembly in assemblies.items():
         (named[str(index)],) = assembly.construct(f"model_parts[{index}]")
         parameters = assembly.parameters
-        watch(named[str(index)], parameters.roots, parameters.entries or [])
+        watch(named[str(index)], parameters.roots, parameters.found or Survey([]))
     return named

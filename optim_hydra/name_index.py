@@ -1,61 +1,93 @@
-"""Find the rules whose name matchers hold for a name, without asking all of them."""
+"""Find the names that a glob or a regular expression matches."""
 
 from __future__ import annotations
 
 import fnmatch
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 __all__ = ["NameIndex"]
 
 _WILD = re.compile(r"[*?\[]")
 _WILD_END = re.compile(r"[*?\]]")
+# From here on a sorted copy of the names pays, in which each glob looks up its range.
+_MANY = 24
 
 
 class NameIndex:
-    """Rules by what their globs begin or end with, so that few are tried per name.
+    """Names, to be asked for those that a pattern matches.
 
-    A thousand rules of the kind `blocks.17.*` cost one look-up for each length of
-    such a beginning, and not a thousand comparisons.
+    A thousand globs of the kind `blocks.17.*` cost a look-up each, and not a comparison
+    with each name.
     """
 
-    def __init__(self, rules: Iterable[tuple[int, dict[str, Any]]]) -> None:
-        """Read the rules, each with its number; those without a name are nameless."""
-        self.nameless: list[int] = []
-        self._tests: dict[int, list[Callable[[str], Any]]] = {}
-        self._begin: dict[int, dict[str, list[int]]] = defaultdict(dict)
-        self._end: dict[int, dict[str, list[int]]] = defaultdict(dict)
-        self._anywhere: list[int] = []
-        for number, rule in rules:
-            glob, regex = rule.get("pattern"), rule.get("regex")
-            tests: list[Callable[[str], Any]] = []
-            if glob is not None:
-                tests.append(re.compile(fnmatch.translate(glob)).match)
-            if regex is not None:
-                tests.append(re.compile(regex).search)
-            if not tests:
-                self.nameless.append(number)
-                continue
-            self._tests[number] = tests
-            self._place(number, glob)
+    def __init__(self, names: Sequence[str], num_patterns: int) -> None:
+        """Take the names, and how many patterns they will be compared with."""
+        self._names = names
+        self._is_sorted = num_patterns >= _MANY
 
-    def _place(self, number: int, glob: str | None) -> None:
-        begin = _WILD.split(glob, maxsplit=1)[0] if glob else ""
-        end = _WILD_END.split(glob)[-1] if glob else ""
-        if begin:
-            self._begin[len(begin)].setdefault(begin, []).append(number)
-        elif end:
-            self._end[len(end)].setdefault(end, []).append(number)
+    def matching(self, pattern: str | None, regex: str | None = None) -> list[int]:
+        """Return the positions of the names that both match; None matches all.
+
+        Args:
+            pattern: A glob for the whole name, in which `*` takes dots too.
+            regex: A regular expression to be found in it.
+
+        """
+        names = self._names
+        found = range(len(names)) if pattern is None else self._globbed(pattern)
+        if regex is None:
+            return list(found)
+        search = re.compile(regex).search
+        return [index for index in found if search(names[index])]
+
+    def _globbed(self, pattern: str) -> Sequence[int]:
+        names = self._names
+        begin = _WILD.split(pattern, maxsplit=1)[0]
+        end = _WILD_END.split(pattern)[-1]
+        found = self._with(begin, end)
+        if begin == pattern:
+            return [index for index in found if names[index] == pattern]
+        if f"{begin}*{end}" == pattern:
+            least = len(begin) + len(end)
+            return [index for index in found if len(names[index]) >= least]
+        match = re.compile(fnmatch.translate(pattern)).match
+        return [index for index in found if match(names[index])]
+
+    def _with(self, begin: str, end: str) -> list[int]:
+        """Return the positions of the names with this beginning and end."""
+        names = self._names
+        # The longer one of the two first, which fewer have.
+        if len(begin) >= len(end):
+            if self._is_sorted:
+                found = _in_range(self._forward, begin)
+            else:
+                found = [i for i, name in enumerate(names) if name.startswith(begin)]
+            return [i for i in found if names[i].endswith(end)] if end else found
+        if self._is_sorted:
+            found = _in_range(self._backward, end[::-1])
         else:
-            self._anywhere.append(number)
+            found = [i for i, name in enumerate(names) if name.endswith(end)]
+        return [i for i in found if names[i].startswith(begin)] if begin else found
 
-    def matching(self, name: str) -> list[int]:
-        """Return the numbers of the rules with a name that matches, in their order."""
-        tried = list(self._anywhere)
-        for length, by_text in self._begin.items():
-            tried += by_text.get(name[:length], ())
-        for length, by_text in self._end.items():
-            tried += by_text.get(name[-length:], ())
-        return sorted(n for n in tried if all(test(name) for test in self._tests[n]))
+    @cached_property
+    def _forward(self) -> list[tuple[str, int]]:
+        return sorted((name, index) for index, name in enumerate(self._names))
+
+    @cached_property
+    def _backward(self) -> list[tuple[str, int]]:
+        return sorted((name[::-1], index) for index, name in enumerate(self._names))
+
+
+def _in_range(ordered: list[tuple[str, int]], begin: str) -> list[int]:
+    """Return the positions of the sorted names that begin with a text."""
+
+    def beginning(item: tuple[Any, int]) -> Any:
+        return item[0][: len(begin)]
+
+    first = bisect_left(ordered, begin, key=beginning)
+    last = bisect_right(ordered, begin, lo=first, key=beginning)
+    return [index for _, index in ordered[first:last]]

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from optim_hydra.errors import WrongObjectError
-from optim_hydra.survey import Entry, survey
+from optim_hydra.survey import Survey, survey
 
 __all__ = ["Parameters", "Roots", "read_each", "read_parameters"]
 
@@ -25,7 +25,7 @@ class Parameters:
     """`params` holds (name, parameter) pairs, or bare ones where no name is known."""
     num_frozen: int
     source: str
-    entries: list[Entry] | None = None
+    found: Survey | None = None
     """Every parameter of the modules with all of its names; None without modules."""
     roots: Roots = ()
     """The modules, each with the prefix of its names."""
@@ -110,10 +110,11 @@ def read_each(modules: Sequence[nn.Module]) -> dict[int, Parameters]:
     read = {}
     for index, root in enumerate(roots):
         found = survey((root,))
-        entries = [entry for entry in found if id(entry.parameter) not in seen]
-        seen.update(id(entry.parameter) for entry in entries)
-        if entries or not found:
-            read[index] = _of_entries(named, (root,), entries)
+        num_found = len(found.entries)
+        found.entries = [e for e in found.entries if id(e.parameter) not in seen]
+        seen.update(id(entry.parameter) for entry in found.entries)
+        if found.entries or not num_found:
+            read[index] = _of_survey(named, (root,), found)
     return read
 
 
@@ -142,7 +143,7 @@ def _numbered(modules: Sequence[nn.Module]) -> Roots:
 
 def _share_names(modules: Sequence[nn.Module]) -> bool:
     """Whether two parts have a parameter of one name; pipeline stages have not."""
-    names = [e.name for module in modules for e in survey((("", module),))]
+    names = [e.name for module in modules for e in survey((("", module),)).entries]
     return len(set(names)) < len(names)
 
 
@@ -150,16 +151,16 @@ def _of_modules(source: object, roots: Roots) -> Parameters:
     named = f"the module {type(source).__name__}"
     if not isinstance(source, nn.Module):
         named = f"the {len(roots)} modules"
-    return _of_entries(named, roots, survey(roots))
+    return _of_survey(named, roots, survey(roots))
 
 
-def _of_entries(named: str, roots: Roots, entries: list[Entry]) -> Parameters:
-    kept = [(e.name, e.parameter) for e in entries if e.parameter.requires_grad]
+def _of_survey(named: str, roots: Roots, found: Survey) -> Parameters:
+    kept = [(e.name, e.parameter) for e in found.entries if e.parameter.requires_grad]
     return Parameters(
         [{"params": kept}] if kept else [],
-        len(entries) - len(kept),
+        len(found.entries) - len(kept),
         named,
-        entries,
+        found,
         roots,
     )
 
@@ -186,7 +187,9 @@ def _with_names(group: Mapping[str, Any]) -> dict[str, Any]:
 
 def _as_list(params: Any) -> list[Any]:
     if isinstance(params, nn.Module):
-        return [(entry.name, entry.parameter) for entry in survey((("", params),))]
+        return [
+            (entry.name, entry.parameter) for entry in survey((("", params),)).entries
+        ]
     if params is None or isinstance(params, Tensor):
         return [] if params is None else [params]
     if not isinstance(params, Iterable) or isinstance(params, (str, Mapping)):

@@ -17,7 +17,7 @@ from optim_hydra.planning import Plan
 from optim_hydra.roles import roles_of
 from optim_hydra.schema_groups import SCHEDULE_KEYS
 from optim_hydra.structure import FLATTENED, is_flattened, structure_of
-from optim_hydra.survey import Alias, Entry, survey
+from optim_hydra.survey import Entry, survey
 from optim_hydra.unmatched import check_matches
 
 __all__ = ["Place", "place_parameters"]
@@ -49,33 +49,42 @@ def place_parameters(
             are checked against all of its parameters.
 
     """
-    entries = parameters.entries
-    if entries is None:
+    found, reference = parameters.found, survey(whole).entries if whole else None
+    entries = [] if found is None else found.entries
+    if found is None:
         before = len(problems.found)
         entries = _without_modules(parameters, plan, problems)
         if len(problems.found) > before:
             return []
-    reference = survey(whole) if whole else entries
-    places = _place(reference, whole or parameters.roots, plan, problems)
-    by_name = {alias.name: e for e in reference for alias in e.aliases}
+    if reference is None:
+        places = _place(entries, parameters.roots, plan, problems)
+        pairs = zip(entries, places, strict=True)
+        return [(e, place) for e, place in pairs if e.parameter.requires_grad]
+    places = _place(reference, whole, plan, problems)
+    by_name = {
+        alias.name: place
+        for entry, place in zip(reference, places, strict=True)
+        for alias in entry.aliases
+    }
     trainable = [entry for entry in entries if entry.parameter.requires_grad]
     missing = [entry.name for entry in trainable if entry.name not in by_name]
     if missing:
         what = f"the whole model has no parameter {missing[0]}: give the model that"
         problems.add(f"{what} this part was cut from")
         return []
-    return [(e, places[id(by_name[e.name].parameter)]) for e in trainable]
+    return [(entry, by_name[entry.name]) for entry in trainable]
 
 
 def _place(
     entries: list[Entry], roots: Roots, plan: Plan, problems: Problems
-) -> dict[int, Place]:
+) -> list[Place]:
     optim, own = plan.optim, Problems(problems.at)
     _check_shapes(roots, plan, problems)
-    wants_roles = optim.no_decay or any("role" in rule for rule in optim.param_groups)
+    names_roles = any("role" in rule for rule in optim.param_groups)
     wants_layers = optim.layer_decay is not None and not optim.layer_decay.layers
-    structure = structure_of(roots if wants_roles or wants_layers else ())
-    roles = roles_of(entries, structure) if wants_roles else {}
+    # What no_decay exempts is known by the layer alone, wherever it stands.
+    structure = structure_of(roots if names_roles or wants_layers else ())
+    roles = roles_of(entries, structure) if names_roles or optim.no_decay else {}
     matches = match_rules(entries, optim.param_groups, roles)
     said = check_matches(entries, optim.param_groups, roles, matches, own)
     _check_torn(matches, plan, own)
@@ -90,14 +99,14 @@ def _place(
         warnings.warn(sentence, OptimHydraWarning, stacklevel=7)
         log.warning(sentence)  # Python shows a warning once; each job has its own log
     chosen = frozenset(optim.no_decay)
-    return {
-        key: Place(
-            matches.rule_of.get(key, -1),
-            scales.get(key, 1.0),
-            not chosen.isdisjoint(roles.get(key, ())),
-        )
-        for key in (id(entry.parameter) for entry in entries)
-    }
+    exempt = {key for key, own in roles.items() if not chosen.isdisjoint(own)}
+    if not scales and not exempt:
+        numbers = set(matches.rule_of)
+        known = {n: Place(n, scale=1.0, is_exempt=False) for n in numbers}
+        return [known[number] for number in matches.rule_of]
+    ids = [id(entry.parameter) for entry in entries]
+    rates = [scales.get(key, 1.0) for key in ids]
+    return list(map(Place, matches.rule_of, rates, map(exempt.__contains__, ids)))
 
 
 def _check_shapes(roots: Roots, plan: Plan, problems: Problems) -> None:
@@ -117,7 +126,7 @@ def _check_shapes(roots: Roots, plan: Plan, problems: Problems) -> None:
 
 
 def _check_torn(matches: Matches, plan: Plan, problems: Problems) -> None:
-    rules, num_of_rule = plan.optim.param_groups, Counter(matches.rule_of.values())
+    rules, num_of_rule = plan.optim.param_groups, Counter(matches.rule_of)
     for torn in matches.torn:
         named = all(
             rules[number].keys() & {"pattern", "regex"}
@@ -163,10 +172,7 @@ def _without_modules(
     if optim.layer_decay is not None and not (has_names and optim.layer_decay.layers):
         _need_module("layer_decay", "layer_decay", problems)
     nobody = nn.Module()
-    return [
-        Entry(p, [Alias(name, nobody, name, {}, name)])
-        for name, p in parameters.named()
-    ]
+    return [Entry(p, name, nobody, name, {}, name) for name, p in parameters.named()]
 
 
 def _need_module(key: str, name: str, problems: Problems) -> None:

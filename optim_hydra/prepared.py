@@ -66,8 +66,8 @@ class Prepared:
         """Freeze, watch, clip and tell."""
         self.assembly.freeze()
         parameters = self.assembly.parameters
-        if parameters.entries is not None:
-            watch(optimizer, parameters.roots, parameters.entries)
+        if parameters.found is not None:
+            watch(optimizer, parameters.roots, parameters.found)
         clip_grad = self.assembly.plan.optim.clip_grad
         if clip_grad is not None:
             clip_before_step(optimizer, clip_grad)

@@ -38,18 +38,41 @@ def roles_of(entries: list[Entry], structure: Structure) -> dict[int, frozenset[
     embeddings = {
         tuple(entry.parameter.shape)
         for entry in entries
-        if any(_is_embedding(type(alias.owner)) for alias in entry.aliases)
+        if any(map(_is_embedding, map(type, _owners(entry))))
     }
     heads = _heads(entries, structure, embeddings)
-    return {
-        id(entry.parameter): frozenset(_roles_of(entry, structure, heads))
-        for entry in entries
-    }
+    roles: dict[int, frozenset[str]] = {}
+    known: dict[Any, frozenset[str]] = {}
+    owner: nn.Module | None = None
+    dimensions: tuple[int | None, ...] = ()
+    for entry in entries:
+        if entry.owner is not owner:
+            owner = entry.owner
+            tensors = owner._parameters.values()
+            dimensions = tuple([None if p is None else p.ndim for p in tensors])
+        # Layers of one make, in places of one kind, have the same roles.
+        key = (
+            type(owner),
+            entry.local,
+            entry.parameter.ndim,
+            dimensions,
+            id(owner) in heads,
+            id(owner) in structure.in_block,
+        )
+        found = None if entry.others or owner._modules else known.get(key)
+        if found is None:
+            found = known[key] = frozenset(_roles_of(entry, structure, heads))
+        roles[id(entry.parameter)] = found
+    return roles
+
+
+def _owners(entry: Entry) -> list[nn.Module]:
+    return [entry.owner, *(alias.owner for alias in entry.others)]
 
 
 def _roles_of(entry: Entry, structure: Structure, heads: set[int]) -> Iterable[str]:
     ndim = entry.parameter.ndim
-    owners = [alias.owner for alias in entry.aliases]
+    owners = _owners(entry)
     is_head = any(id(owner) in heads for owner in owners)
     if ndim <= 1:
         yield "1d"
@@ -82,11 +105,11 @@ def _heads(
 ) -> set[int]:
     """Return the `id`s of the layers that are heads."""
     linear = [
-        (tuple(entry.parameter.shape), alias.owner)
+        (tuple(entry.parameter.shape), owner)
         for entry in entries
         if entry.parameter.ndim == _MATRIX
-        for alias in entry.aliases
-        if _is_linear(type(alias.owner)) and is_single(alias.owner)
+        for owner in _owners(entry)
+        if _is_linear(type(owner)) and is_single(owner)
     ]
     depth, last = structure.depth, structure.num_blocks
     heads = {

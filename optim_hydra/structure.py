@@ -30,9 +30,23 @@ def is_flattened(roots: Iterable[tuple[str, nn.Module]]) -> bool:
     """Whether FSDP1 has taken the shapes of parameters away."""
     return any(
         type(module).__name__ == "FullyShardedDataParallel"
-        for _, root in roots
-        for module in root.modules()
+        for module in _all_modules(root for _, root in roots)
     )
+
+
+def _all_modules(roots: Iterable[nn.Module]) -> Iterable[nn.Module]:
+    """Yield each module once, in no order; `Module.modules` takes its time."""
+    stack, seen = list(roots), set()
+    while stack:
+        module = stack.pop()
+        if id(module) not in seen:
+            seen.add(id(module))
+            yield module
+            stack.extend(_children(module))
+
+
+def _children(module: nn.Module) -> list[nn.Module]:
+    return [child for child in module._modules.values() if child is not None]
 
 
 @dataclass(frozen=True)
@@ -79,7 +93,7 @@ def structure_of(modules: Iterable[tuple[str, nn.Module]]) -> Structure:
                 in_block.add(id(module))
             elif id(module) in chosen:
                 blocks.update(map(id, chosen[id(module)].blocks))
-            stack += [(child, inside) for child in reversed(list(module.children()))]
+            stack += [(child, inside) for child in reversed(_children(module))]
     return Structure(
         depth, frozenset(in_block), count, tuple(c.name for c in chosen.values())
     )
@@ -96,8 +110,7 @@ def _repeated(roots: Iterable[nn.Module]) -> set[type]:
     """Return the classes that stand more than once in `nn.Sequential`s."""
     counts = Counter(
         _own_class(child)
-        for root in roots
-        for module in root.modules()
+        for module in _all_modules(roots)
         if isinstance(module, nn.Sequential)
         for child in module.children()
         if _is_large(child)
@@ -130,13 +143,13 @@ def is_single(module: nn.Module) -> bool:
 
 
 def _blocks_of(module: nn.Module, repeated: set[type]) -> tuple[nn.Module, ...]:
-    if isinstance(module, ParametrizationList):
+    if isinstance(module, ParametrizationList) or not isinstance(
+        module, (nn.ModuleList, nn.Sequential)
+    ):
         return ()
     children = [c for c in module.children() if next(c.parameters(), None) is not None]
     if isinstance(module, nn.ModuleList):
         return tuple(children)
-    if not isinstance(module, nn.Sequential):
-        return ()
     return tuple(child for child in children if _own_class(child) in repeated)
 
 

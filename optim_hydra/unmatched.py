@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from optim_hydra.errors import Problems, closest, join_key, nearest
-from optim_hydra.matching import Matches, Roles, match_rules
+from optim_hydra.matching import NO_RULE, Matches, Roles, match_rules
 from optim_hydra.schema_groups import MATCHERS
 from optim_hydra.survey import Entry
 
@@ -32,12 +32,10 @@ def check_matches(
         Sentences about rules that match frozen parameters only.
 
     """
-    counts = Counter(
-        matches.rule_of[id(entry.parameter)]
-        for entry in entries
-        if id(entry.parameter) in matches.rule_of
-        and (entry.parameter.requires_grad or _freezes(rules, matches, entry))
-    )
+    counts = Counter(matches.rule_of)
+    for entry, number in zip(entries, matches.rule_of, strict=True):
+        if not entry.parameter.requires_grad and not _freezes(rules, number):
+            counts[number] -= 1
     warnings = []
     for number, rule in enumerate(rules):
         expected = rule.get("expect", 1)
@@ -45,7 +43,8 @@ def check_matches(
             continue
         at = f"{KEY}[{number}]"
         alone = match_rules(entries, [rule], roles).rule_of
-        hits = [entry for entry in entries if id(entry.parameter) in alone]
+        pairs = zip(entries, alone, strict=True)
+        hits = [entry for entry, found in pairs if found != NO_RULE]
         trainable = [entry for entry in hits if entry.parameter.requires_grad]
         tied = [torn for torn in matches.torn if torn.other == number]
         if tied and expected == 1:
@@ -56,10 +55,13 @@ def check_matches(
             warnings.append(f"{text} @ {join_key(problems.at, at)}")
             continue
         if len(trainable) > counts[number]:
+            taking = zip(entries, alone, matches.rule_of, strict=True)
             first = next(
-                matches.rule_of[id(entry.parameter)]
-                for entry in trainable
-                if matches.rule_of[id(entry.parameter)] != number
+                other
+                for entry, found, other in taking
+                if entry.parameter.requires_grad
+                and found != NO_RULE
+                and other != number
             )
             num_taken = len(trainable) - counts[number]
             share = f"{num_taken} of" if counts[number] else "all of"
@@ -79,8 +81,8 @@ def check_matches(
     return warnings
 
 
-def _freezes(rules: Sequence[dict[str, Any]], matches: Matches, entry: Entry) -> bool:
-    return "freeze" in rules[matches.rule_of[id(entry.parameter)]]
+def _freezes(rules: Sequence[dict[str, Any]], number: int) -> bool:
+    return number != NO_RULE and "freeze" in rules[number]
 
 
 def _described(rule: dict[str, Any]) -> str:

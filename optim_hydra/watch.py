@@ -7,7 +7,7 @@ an optimizer that holds the old ones goes on without an error and without an eff
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 
 from optim_hydra.errors import OptimHydraError
 from optim_hydra.parameters import Roots
-from optim_hydra.survey import Entry, survey
+from optim_hydra.survey import Survey, survey
 from optim_hydra.unmatched import listed
 
 __all__ = [
@@ -43,29 +43,22 @@ class _Watch:
     """Every name of every parameter of the optimizer."""
     tables: list[dict[str, Any]] = field(default_factory=list)
     """`_parameters` and `_modules` of the modules."""
-    locals: list[str] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
     objects: list[Any] = field(default_factory=list)
     is_checked: bool = False
     """Whether a container has looked already, in this step."""
 
-    def note(self, entries: Iterable[Entry]) -> None:
+    def note(self, found: Survey) -> None:
         """Note where everything is now."""
-        self.tables, self.locals, self.objects = [], [], []
         ids = {id(parameter) for parameter in self.held.values()}
-        for entry in entries:
-            if id(entry.parameter) in ids:
-                for alias in entry.aliases:
-                    self._add(alias.table, alias.key, entry.parameter)
-        for _, root in self.roots:
-            for parent in root.modules():
-                for name, child in parent._modules.items():
-                    if child is not None and (child._modules or child._parameters):
-                        self._add(parent._modules, name, child)
-
-    def _add(self, table: dict[str, Any], local: str, thing: Any) -> None:
-        self.tables.append(table)
-        self.locals.append(local)
-        self.objects.append(thing)
+        held = [entry for entry in found.entries if id(entry.parameter) in ids]
+        others = [(entry.parameter, a) for entry in held for a in entry.others]
+        self.tables = [entry.table for entry in held] + found.tables
+        self.tables += [alias.table for _, alias in others]
+        self.keys = [entry.key for entry in held] + found.keys
+        self.keys += [alias.key for _, alias in others]
+        self.objects = [entry.parameter for entry in held] + found.modules
+        self.objects += [parameter for parameter, _ in others]
 
     def look(self, optimizer: Optimizer, name: str = "") -> None:
         """Compare what the module has with what the optimizer holds.
@@ -75,13 +68,13 @@ class _Watch:
 
         """
         # All in C: a step must not pay for Python work per parameter.
-        found = map(dict.get, self.tables, self.locals)
+        found = map(dict.get, self.tables, self.keys)
         if not all(map(operator.is_, found, self.objects)):
             self._tell_apart(optimizer, name)
 
     def _tell_apart(self, optimizer: Optimizer, name: str) -> None:
-        entries = survey(self.roots)
-        found = {alias.name: e.parameter for e in entries for alias in e.aliases}
+        whole = survey(self.roots)
+        found = {a.name: e.parameter for e in whole.entries for a in e.aliases}
         now = {id(p) for group in optimizer.param_groups for p in group["params"]}
         for local, held in self.held.items():
             # accelerate puts its shards into the optimizer as into the module.
@@ -105,7 +98,7 @@ class _Watch:
             )
             raise ReplacedParameterError(msg)
         if all(held is found.get(local) for local, held in self.held.items()):
-            self.note(entries)
+            self.note(whole)
 
 
 def _is_same(found: Any, held: Tensor) -> bool:
@@ -119,7 +112,7 @@ def _is_same(found: Any, held: Tensor) -> bool:
 def frozen_names(optimizer: Optimizer) -> frozenset[str]:
     """Return the names that the optimizer's modules have and do not train."""
     seen = vars(optimizer).get(_ATTRIBUTE)
-    own = [] if seen is None else survey(seen.roots)
+    own = [] if seen is None else survey(seen.roots).entries
     names = {a.name for e in own if not e.parameter.requires_grad for a in e.aliases}
     for prefix, inner in getattr(optimizer, "prefixed", list)():
         names |= {f"{prefix}{name}" for name in frozen_names(inner)}
@@ -132,21 +125,17 @@ def names_in_order(optimizer: Optimizer) -> list[str]:
     return [] if seen is None else list(seen.held)
 
 
-def watch(optimizer: Optimizer, roots: Roots, entries: Iterable[Entry]) -> None:
+def watch(optimizer: Optimizer, roots: Roots, found: Survey) -> None:
     """Check before each step that the modules still have the optimizer's parameters.
 
     Copies of the optimizer hold parameters of their own and are not checked.
     """
     ids = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    noted = list(entries)
-    held = {
-        alias.name: entry.parameter
-        for entry in noted
-        if id(entry.parameter) in ids
-        for alias in entry.aliases
-    }
+    entries = [entry for entry in found.entries if id(entry.parameter) in ids]
+    held = {entry.name: entry.parameter for entry in entries}
+    held |= {a.name: entry.parameter for entry in entries for a in entry.others}
     seen = _Watch(roots, held)
-    seen.note(noted)
+    seen.note(found)
     vars(optimizer)[_ATTRIBUTE] = seen
     optimizer.register_step_pre_hook(_before_step)
 
