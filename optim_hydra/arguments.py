@@ -101,8 +101,10 @@ def _fit(
     if item.is_default and length is not None and length != _length(item.value):
         return  # the schema's pair of betas, untouched, for a class that wants three
     try:
+        value = fit_value(item.value, argument)
         # A copy: some classes take things out of a dict that they were given.
-        kwargs[item.name] = copy.deepcopy(fit_value(item.value, argument))
+        is_plain = isinstance(value, (bool, int, float, str))
+        kwargs[item.name] = value if is_plain else copy.deepcopy(value)
     except Refused as refused:
         if not item.is_default:
             problems.add(str(refused), item.key + refused.index)

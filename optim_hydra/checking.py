@@ -11,7 +11,7 @@ from optim_hydra.migration import rename_keys
 from optim_hydra.node import NODE_KEYS, Node
 from optim_hydra.rename_notices import written_as
 from optim_hydra.schedule_plan import check_rule_schedule, check_schedule
-from optim_hydra.schema import OptimConfig, check_fields
+from optim_hydra.schema import OptimConfig, check_fields, config_of
 from optim_hydra.tree import TARGET_REFUSED, has_target, is_our_target
 from optim_hydra.value_checks import is_open
 
@@ -39,9 +39,7 @@ def read_config(
         value = checked.pop(key)
         if not (allow_open and value == "???"):
             problems.add(f"no value is given ({value}): set {key}", key)
-    optim = OptimConfig()
-    for key, value in checked.items():
-        setattr(optim, key, value)  # without checking once more what was reported
+    optim = config_of(checked)
     _check_layer_decay(optim, problems, allow_open=allow_open)
     for at, mapping in _nested(optim):
         _check_mapping(at, mapping, problems, allow_open=allow_open)

@@ -89,6 +89,8 @@ def rename_keys(
         where: The file it stands in, for the messages.
 
     """
+    if RENAMED_KEYS.keys().isdisjoint(node) and FOREIGN_KEYS.keys().isdisjoint(node):
+        return dict(node), []
     result: dict[str, Any] = {}
     problems: list[Problem] = []
     for key, value in node.items():

@@ -14,7 +14,7 @@ from optim_hydra.errors import Problems, WrongObjectError
 from optim_hydra.given import given_by_plain_node
 from optim_hydra.parameters import read_each
 from optim_hydra.planning import Plan, Variant
-from optim_hydra.schema import OptimConfig
+from optim_hydra.schema import config_of
 from optim_hydra.survey import Survey
 from optim_hydra.watch import watch
 
@@ -43,7 +43,7 @@ def build_parts(
         raise WrongObjectError(msg)
     problems = Problems("optimizer_kwargs")
     arguments = plan_arguments(cls, given_by_plain_node(kwargs), problems, strict=True)
-    plan = Plan(OptimConfig(layer_decay=None), Variant(cls, arguments), {})
+    plan = Plan(config_of({"layer_decay": None}), Variant(cls, arguments), {})
     assemblies = {}
     for index, parameters in read_each(modules).items():
         own = Problems(f"model_parts[{index}]")

@@ -19,7 +19,7 @@ from optim_hydra.given import (
 from optim_hydra.need_checks import check_wants, is_refused
 from optim_hydra.needs import need_of
 from optim_hydra.node import Node
-from optim_hydra.schema import OptimConfig
+from optim_hydra.schema import OptimConfig, config_of
 from optim_hydra.signature import signature_of
 from optim_hydra.targets import load_class, plain_target, resolve_target
 from optim_hydra.wrapping import Wrapper, find_wrapper, inner_config, inner_problems
@@ -140,7 +140,7 @@ def _plan_plain(node: Node, problems: Problems) -> Plan | None:
     given = given_by_plain_node(node.arguments())
     arguments = plan_arguments(cls, given, problems, strict=True)
     check_wants(cls, arguments, problems)
-    return Plan(OptimConfig(layer_decay=None), Variant(cls, arguments), {})
+    return Plan(config_of({"layer_decay": None}), Variant(cls, arguments), {})
 
 
 def _has_class(node: Node, problems: Problems) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import Any
 
 from optim_hydra.bound_schedule import Schedule
 from optim_hydra.errors import ConfigError, Problems, join_key, nearest
-from optim_hydra.schedule import OPTIONAL_FIELDS, SCHEDULES, steps_of
+from optim_hydra.schedule import OPTIONAL_FIELDS, SCHEDULES, ScheduleFunction, steps_of
 from optim_hydra.schema import OptimConfig
 from optim_hydra.schema_groups import SCHEDULE_KEYS
 
@@ -148,7 +149,12 @@ def plan_schedule(optim: OptimConfig, total: int, problems: Problems) -> Schedul
 
 
 def _keywords(optim: OptimConfig) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(SCHEDULES[optim.lr_scheduler_type]).parameters
+    return _parameters_of(SCHEDULES[optim.lr_scheduler_type])
+
+
+@functools.lru_cache(maxsize=256)
+def _parameters_of(function: ScheduleFunction) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(function).parameters
 
 
 def _check_total(

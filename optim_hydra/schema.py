@@ -16,7 +16,13 @@ from optim_hydra.schema_groups import NO_DECAY_ROLES, check_rules
 from optim_hydra.schema_layers import LayerDecayConfig, check_layer_decay
 from optim_hydra.value_checks import Choice, Count, Flag, Real, Refused, Text, is_open
 
-__all__ = ["ActorCriticConfig", "ModuleConfig", "OptimConfig", "check_fields"]
+__all__ = [
+    "ActorCriticConfig",
+    "ModuleConfig",
+    "OptimConfig",
+    "check_fields",
+    "config_of",
+]
 
 TARGET = "${optim_target:${.optimizer_impl},${.optimizer}}"
 FULL_KEY = "${optim_full_key:}"
@@ -202,6 +208,26 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+_DEFAULTS = {f.name: f.default for f in dataclasses.fields(OptimConfig)}
+_FACTORIES: dict[str, Callable[[], Any]] = {
+    "override_optimizer_config": dict,
+    "param_groups": list,
+    "no_decay": list,
+    "layer_decay": LayerDecayConfig,
+}
+
+
+def config_of(checked: Mapping[str, Any]) -> OptimConfig:
+    """Return the config of checked values, with defaults for the other fields."""
+    optim = OptimConfig.__new__(OptimConfig)  # without checking all of them again
+    for name, default in _DEFAULTS.items():
+        if name in checked:
+            setattr(optim, name, checked[name])
+        else:
+            setattr(optim, name, _FACTORIES[name]() if name in _FACTORIES else default)
+    return optim
+
+
 def check_fields(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
     """Return the given fields checked and converted, and note what is wrong.
 
@@ -212,8 +238,10 @@ def check_fields(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]
     """
     result: dict[str, Any] = {}
     for name, value in given.items():
-        rule = CHECKS.get(name)
-        if rule is None:
+        rule, default = CHECKS.get(name), _DEFAULTS.get(name)
+        if rule is not None and type(value) is type(default) and value == default:
+            result[name] = value  # most are
+        elif rule is None:
             what = f"no field {name}{_instead(name)}"
             if isinstance(value, Mapping) and "optim" in value:
                 what = f"{name} has a node of its own: give it (config.{name}.optim),"

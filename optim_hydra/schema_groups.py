@@ -172,6 +172,8 @@ def check_rules(
     if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence):
         problems.add(f"{shown(value)} is not a list of rules: write {EXAMPLE}", key)
         return []
+    if not value:
+        return []
     names = [f.name for f in dataclasses.fields(ParamGroupConfig)]
     checks = {name: OWN_CHECKS.get(name) or node_checks[name] for name in names}
     rules: list[dict[str, Any]] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,7 +37,7 @@ def check_layer_decay(
     if value is None:
         return None
     if isinstance(value, LayerDecayConfig):
-        value = dataclasses.asdict(value)
+        value = {"factor": value.factor, "layers": value.layers}
     if not isinstance(value, Mapping):
         what = f"{shown(value)} is not a mapping: write {{factor: 0.75}}"
         problems.add(what, key)

@@ -118,10 +118,8 @@ def _walk(roots: list[tuple[str, nn.Module]], *, unwrap: bool) -> tuple[Survey, 
         for name, module in items:
             if module is None:
                 continue
-            if id(module) in seen:
-                visits[id(module)] += 1
-                if visits[id(module)] >= _VISITS or _is_one(module, above):
-                    continue
+            if id(module) in seen and _is_enough(module, visits, above):
+                continue
             seen.add(id(module))
             below = f"{prefix}{name}."
             if siblings is None:
@@ -146,9 +144,11 @@ def _walk(roots: list[tuple[str, nn.Module]], *, unwrap: bool) -> tuple[Survey, 
     return found, is_unwrapped
 
 
-def _is_one(module: nn.Module, above: list[nn.Module]) -> bool:
-    """Whether a module holds itself."""
-    return any(module is other for other in above)
+def _is_enough(module: nn.Module, visits: Counter[int], above: list[nn.Module]) -> bool:
+    """Whether a module holds itself, or has been met often enough."""
+    visits[id(module)] += 1
+    is_above = any(module is other for other in above)
+    return is_above or visits[id(module)] >= _VISITS
 
 
 def _add(

@@ -93,7 +93,7 @@ def load_class(target: Target, problems: Problems) -> type[Optimizer] | None:
     text said.
     """
     if target.found is not None:
-        return _check_class(target.found, target, [], problems)
+        return _check_class(target.found, target, None, problems)
     allowed_impls = DECLARED.allowed_impls
     if allowed_impls is not None and target.impl not in allowed_impls:
         allowed = ", ".join(sorted(allowed_impls))
@@ -138,17 +138,18 @@ def _take_class(
         what = f"{target} can't be had: {type(error).__name__}: {error}"
         problems.add(what, target.name_key, TargetError, error)
         return None
-    return _check_class(found, target, optimizer_names(module), problems)
+    return _check_class(found, target, module, problems)
 
 
 def _check_class(
-    found: object, target: Target, names: list[str], problems: Problems
+    found: object, target: Target, module: ModuleType | None, problems: Problems
 ) -> type[Optimizer] | None:
     from torch.optim import Optimizer  # noqa: PLC0415 - torch only once a class is due
 
     if not is_optimizer_class(found):
         kind = "class" if issubclass(type(found), type) else type(found).__name__
         what = f"{target} is a {kind} and no torch.optim.Optimizer"
+        names = [] if module is None else optimizer_names(module)
         near = nearest(target.name, names) or ": choose a subclass such as AdamW"
         problems.add(what + near, target.name_key, TargetError)
         return None

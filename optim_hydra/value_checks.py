@@ -181,6 +181,8 @@ def is_open(value: Any) -> bool:
 
 def to_float(value: Any) -> float | None:
     """Return a number, numeric text or numpy scalar as a float, else None."""
+    if type(value) is float:
+        return value
     if isinstance(value, bool) or not isinstance(value, (numbers.Real, str)):
         return None
     try:
