@@ -42,7 +42,7 @@ def read_saved(saved: Any, names: Iterable[str]) -> SavedState:
         added = {k: v for k, v in saved.items() if k not in _GROUPED}
         result.shared |= {f"+.{key}": value for key, value in added.items()}
         return result
-    names_only = all(isinstance(key, str) for key in saved)
+    names_only = all(issubclass(kind, str) for kind in set(map(type, saved)))
     if names_only and any(k.startswith(("state.", "param_groups.")) for k in saved):
         return _of_flat(saved, frozenset(names))
     why = "it has " + (", ".join(map(str, list(saved)[:3])) or "no keys")

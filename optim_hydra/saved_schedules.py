@@ -60,16 +60,13 @@ def saved_schedules(
     own = _schedulers(optimizer)
     found: dict[str, dict[str, Any]] = {name: {} for name in own}
     strange: dict[str, None] = {}
-    for entry, value in saved.items():
-        if not str(entry).startswith(_KIND):
-            continue  # nearly all entries are of parameters
-        kind, _, rest = str(entry).partition(".")
-        if kind == _KIND:
-            name, _, key = rest.rpartition(".")
-            if name in found:
-                found[name][key] = value
-            else:
-                strange[name] = None
+    start = f"{_KIND}."
+    for entry in [e for e in saved if isinstance(e, str) and e.startswith(start)]:
+        name, _, key = entry.removeprefix(start).rpartition(".")
+        if name in found:
+            found[name][key] = saved[entry]
+        else:
+            strange[name] = None
     if strange:
         text = "the saved schedules of %s were left out: no schedule is in here for it"
         log.warning(text, ", ".join(strange))
