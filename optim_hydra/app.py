@@ -20,7 +20,7 @@ from optim_hydra.declared import DECLARED, Declared
 from optim_hydra.errors import MigrationError
 from optim_hydra.journal import JOURNAL
 from optim_hydra.override_text import migrate_overrides
-from optim_hydra.store import register
+from optim_hydra.registration import register
 
 __all__ = ["compose", "main"]
 

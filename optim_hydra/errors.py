@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -152,8 +151,10 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
 
 def closest(name: str, candidates: Iterable[str]) -> list[str]:
     """Return the nearest three candidates, closest first; letter case is ignored."""
+    from difflib import get_close_matches  # noqa: PLC0415 - errors alone need it
+
     by_lower: dict[str, list[str]] = {}
     for candidate in sorted(set(candidates)):
         by_lower.setdefault(candidate.lower(), []).append(candidate)
-    close = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
+    close = get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
     return [candidate for lower in close for candidate in by_lower[lower]][:3]

@@ -11,7 +11,7 @@ from optim_hydra.value_checks import Choice, Real, Refused, Text, shown
 __all__ = ["Items", "Reals", "Texts"]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Reals:
     """A list of at least two floats, each of which passes one check."""
 
@@ -39,7 +39,7 @@ class Reals:
         return tuple(number for number in result if number is not None)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Texts:
     """A list of texts, each one of a few words where these are given."""
 
@@ -70,7 +70,7 @@ class Texts:
         return list(value)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Items:
     """A mapping with text keys; null is an empty one."""
 

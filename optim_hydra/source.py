@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 import os
-from importlib import resources
 from pathlib import Path
 
 # Hydra's registry of sources has no public name; this is the one private import.
@@ -20,6 +19,7 @@ from optim_hydra.migration import migrate_in_place
 from optim_hydra.mounts import mounts, place_of
 from optim_hydra.override_text import migrate_texts
 from optim_hydra.rename_notices import forget_written
+from optim_hydra.store import register_schema
 from optim_hydra.tree import raw_items
 
 __all__ = ["CONF", "MigratingSearchPath", "MigratingSource"]
@@ -89,7 +89,8 @@ class MigratingSearchPath(SearchPathPlugin):
     """Put our source in front of each path, and the shipped groups at the end."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        """Rewrite the paths in place."""
+        """Rewrite the paths in place, and have the schema ready when they are read."""
+        register_schema()
         search_path.append(provider="optim_hydra", path=CONF)
         for element in search_path.get_path():
             path = element.path
@@ -119,6 +120,8 @@ def _read(
 
 def _state_of(source: ConfigSource, config_path: str) -> tuple[int, ...] | None:
     """Return what changes with a file; None where there is no such file on a disk."""
+    from importlib import resources  # noqa: PLC0415 - 3 ms, and Hydra does it later
+
     name = f"{config_path.removesuffix('.yaml')}.yaml"
     try:
         is_package = source.scheme() == "pkg"

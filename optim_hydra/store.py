@@ -1,29 +1,15 @@
-"""Register the schema, the resolvers and the search path with Hydra."""
+"""Register the schema and the resolvers with Hydra and OmegaConf."""
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import omegaconf
 from hydra.core.config_store import ConfigStore
-from hydra.core.plugins import Plugins
-from hydra.core.singleton import Singleton
-from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 
-from optim_hydra.errors import Problems
-from optim_hydra.node import plain
-from optim_hydra.schema import OptimConfig
-from optim_hydra.source import MigratingSearchPath, MigratingSource
-from optim_hydra.tree import BUILD_TARGET, TARGET_REFUSED, has_target
+__all__ = ["optim_full_key", "optim_target", "register_resolvers", "register_schema"]
 
-__all__ = ["optim_full_key", "optim_target", "register"]
-
-NAMESPACE = "hydra_plugins"
 # OmegaConf 2.4 has renamed it; `register_resolver` of 2.3 is an older one.
 _IS_OLD = omegaconf.__version__.startswith("2.3")
 _REGISTER: Any = getattr(
@@ -47,16 +33,24 @@ def optim_target(
             could refuse it.
 
     """
+    from optim_hydra.tree import BUILD_TARGET  # noqa: PLC0415 - not at import
+
     recursive = _parent_._get_node("_recursive_")
     if recursive is None or OmegaConf.is_config(recursive) or recursive._value():
-        problems = Problems(str(_parent_._get_full_key(None) or ""))
-        for key in [str(key) for key in _parent_ if key != "_target_"]:
-            if not OmegaConf.is_missing(_parent_, key) and has_target(
-                plain(_parent_[key])
-            ):
-                problems.add(TARGET_REFUSED, key)
-        problems.raise_if_any()
+        _refuse_targets(_parent_)
     return BUILD_TARGET
+
+
+def _refuse_targets(node: DictConfig) -> None:
+    from optim_hydra.errors import Problems  # noqa: PLC0415 - as above
+    from optim_hydra.node import plain  # noqa: PLC0415 - as above
+    from optim_hydra.tree import TARGET_REFUSED, has_target  # noqa: PLC0415 - as above
+
+    problems = Problems(str(node._get_full_key(None) or ""))
+    for key in [str(key) for key in node if key != "_target_"]:
+        if not OmegaConf.is_missing(node, key) and has_target(plain(node[key])):
+            problems.add(TARGET_REFUSED, key)
+    problems.raise_if_any()
 
 
 def optim_full_key(*, _parent_: DictConfig) -> str:
@@ -64,43 +58,17 @@ def optim_full_key(*, _parent_: DictConfig) -> str:
     return str(_parent_._get_full_key(None) or "")
 
 
-def register() -> None:
-    """Register everything that is not registered; doing it twice is harmless.
+def register_resolvers() -> None:
+    """Register the two resolvers that nodes have in them."""
+    for resolver in (optim_target, optim_full_key):
+        _REGISTER(resolver.__name__, resolver, replace=True)
 
-    Importing the package does it. Hydra's test fixtures and launchers put back an
-    earlier state of its singletons, so `main` and `compose` do it again.
-    """
+
+def register_schema() -> None:
+    """Register `optim: base_optim`, and the launcher's node, where they are missing."""
+    from optim_hydra.schema import OptimConfig  # noqa: PLC0415 - once Hydra composes
+
     store = ConfigStore.instance()
     if "optim" not in store.repo or "base_optim.yaml" not in store.repo["optim"]:
         store.store(group="optim", name="base_optim", node=OptimConfig)
         store.store(group="hydra/launcher", name="optim_local", node=dict(_LOCAL))
-    for resolver in (optim_target, optim_full_key):
-        _REGISTER(resolver.__name__, resolver, replace=True)
-    _register_plugins()
-
-
-def _register_plugins() -> None:
-    # Hydra scans this namespace whenever it makes its Plugins object, also again
-    # after a launcher or a test fixture has replaced it.
-    here = str(Path(__file__).parent / NAMESPACE)
-    namespace = _plugin_namespace()
-    if here not in namespace.__path__:
-        namespace.__path__ = [*namespace.__path__, here]
-    if Plugins not in Singleton._instances:
-        return
-    plugins = Plugins.instance()
-    if MigratingSearchPath not in plugins.discover(SearchPathPlugin):
-        plugins.register(MigratingSource)
-        plugins.register(MigratingSearchPath)
-        module = importlib.import_module(f"{NAMESPACE}.optim_hydra_plugins")
-        plugins.register(module.LocalLauncher)
-
-
-def _plugin_namespace() -> ModuleType:
-    try:
-        return importlib.import_module(NAMESPACE)
-    except ModuleNotFoundError:  # no other plugin is installed
-        module = ModuleType(NAMESPACE)
-        module.__path__ = []
-        sys.modules[NAMESPACE] = module
-        return module

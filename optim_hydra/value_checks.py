@@ -40,7 +40,8 @@ def shown(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
-@dataclass(frozen=True)
+# Without the methods that nobody calls: every start of a program makes these classes.
+@dataclass(eq=False, repr=False)
 class Real:
     """A finite float in a range; numeric text is converted."""
 
@@ -88,7 +89,7 @@ class Real:
         return f"a float in {left}{self.low:g}, {self.high:g}{right}"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Count:
     """A whole number; `1e3` and `10.0` count as whole, `10.5` and true do not."""
 
@@ -116,7 +117,7 @@ class Count:
         return int(number)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Flag:
     """True or false, nothing else."""
 
@@ -133,7 +134,7 @@ class Flag:
         raise Refused(msg)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Text:
     """Text that is not empty."""
 
@@ -152,7 +153,7 @@ class Text:
         raise Refused(msg)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Choice:
     """One of a few words."""
 

@@ -138,7 +138,7 @@ def test_printing_the_config_shows_new_keys_and_needs_no_torch(app, run_fresh) -
     assert config["critic"]["optim"]["lr_warmup_steps_ratio"] == 0.2
     assert config["actor"]["optim"]["lr_scheduler_type"] == "cosine"
     imported = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
-    assert "optim_hydra.app" in imported
+    assert "optim_hydra.store" in imported
     assert "torch" not in imported
 
 

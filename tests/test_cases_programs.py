@@ -128,7 +128,7 @@ def test_B95_no_global_state_outside_of_main(run_fresh: Run) -> None:
 import sys
 from hydra.core.global_hydra import GlobalHydra
 import optim_hydra
-from optim_hydra.store import register
+from optim_hydra.registration import register
 found = [GlobalHydra.instance().is_initialized()]
 register()
 register()
@@ -148,7 +148,7 @@ print(found, optimizer.param_groups[0]["lr"])
 
 @pytest.mark.parametrize("when", ["before", "inside"])
 def test_B95_inside_of_main(run_python: Run, tmp_path: Path, when: str) -> None:
-    imports = "import optim_hydra\nfrom optim_hydra.store import register\n"
+    imports = "import optim_hydra\nfrom optim_hydra.registration import register\n"
     indented = "".join(f"    {line}\n" for line in imports.splitlines())
     program = f"""\
 import hydra

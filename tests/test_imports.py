@@ -95,7 +95,7 @@ LAYERS = [
     {"container", "report"},
     {"prepared"},
     {"builder"},
-    {"mounts"},
+    {"mounts", "store"},
     {"parts", "factory", "source", "validation"},
     {"migrating.edits", "migrating.shell_words", "migrating.files"},
     {"migrating.pieces", "migrating.removal", "migrating.yaml_nodes"},
@@ -105,7 +105,7 @@ LAYERS = [
     {"migrating.yaml_texts", "migrating.scripts"},
     {"migrating.markdown"},
     {"migrating.paths"},
-    {"store"},
+    {"registration"},
     {"sweep.results", "sweep.nodes", "sweep.planned_jobs", "sweep.folder_lock"},
     {"sweep.settings"},
     {"sweep.resumed", "sweep.progress", "sweep.resuming", "sweep.job_tables"},
@@ -185,7 +185,7 @@ def test_importing_leaves_hydras_global_state_alone(run_fresh) -> None:
     code = """
 import importlib, optim_hydra
 from hydra.core.global_hydra import GlobalHydra
-from optim_hydra.store import register
+from optim_hydra.registration import register
 register()
 register()
 importlib.reload(optim_hydra)
