@@ -9,8 +9,10 @@ from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 
+from optim_hydra.collection import without_collection
 from optim_hydra.declared import path_of
-from optim_hydra.errors import Problem
+from optim_hydra.errors import Problem, WrongObjectError
+from optim_hydra.packed_state import pack
 from optim_hydra.saved_schedules import schedule_entries
 from optim_hydra.saved_state import StateError
 from optim_hydra.saved_values import plain_enum, warn_of_objects
@@ -26,8 +28,9 @@ __all__ = ["flat_state", "optimizer_state_dict"]
 _NOT_VALUES = ("params", "param_names", "name")
 
 
+@without_collection()
 def optimizer_state_dict(
-    optimizer: Optimizer, *, templates: bool = False
+    optimizer: Optimizer, *, templates: bool = False, packed: bool = False
 ) -> dict[str, Any]:
     """Return the state of an optimizer or container: one entry for each name and key.
 
@@ -46,10 +49,12 @@ def optimizer_state_dict(
         templates: Give what `torch.distributed.checkpoint.load` can load into: copies
             of the state, since it writes before it fails, and empty state for an
             optimizer that has none yet. It is not for saving.
+        packed: Copy the entries of each key into one tensor, for one file of
+            `torch.save`, which takes its time for each tensor. It can't be resharded.
 
     Raises:
         StateError: Two parameters have one name.
-        WrongObjectError: The argument is no optimizer.
+        WrongObjectError: The argument is no optimizer, or templates are to be packed.
 
     Example:
         >>> import torch
@@ -60,7 +65,12 @@ def optimizer_state_dict(
         0.001
 
     """
-    return flat_state(unwrapped(optimizer), templates=templates, copies=templates)
+    bare = unwrapped(optimizer)
+    if packed and templates:
+        msg = "templates are loaded into entry by entry: leave packed out"
+        raise WrongObjectError(msg)
+    flat = flat_state(bare, templates=templates, copies=templates)
+    return pack(flat, [slot.name for slot in slots_of(bare)]) if packed else flat
 
 
 def flat_state(

@@ -17,6 +17,7 @@ from optim_hydra.collection import without_collection
 from optim_hydra.errors import OptimHydraWarning, Problem, WrongObjectError
 from optim_hydra.fresh_state import fresh_states
 from optim_hydra.left_out import left_out
+from optim_hydra.packed_state import unpacked
 from optim_hydra.put_back import all_or_nothing
 from optim_hydra.resume_report import ResumeReport
 from optim_hydra.resume_values import Difference, plan_values
@@ -61,8 +62,8 @@ def load_optimizer_state_dict(
 
     Args:
         optimizer: What `build_optimizer` or `build_optimizers` returned.
-        saved: What `optimizer_state_dict`, `optimizer.state_dict()`, torchtitan or
-            torch.distributed.checkpoint saved.
+        saved: What `optimizer_state_dict`, packed or not, `optimizer.state_dict()`,
+            torchtitan or torch.distributed.checkpoint saved.
         on_resume: `config`: this run's settings stay; `checkpoint`: the saved ones are
             taken; `strict`: a difference is an error. None: as the node says.
         missing: `fresh`: parameters without a saved state, or with one of another
@@ -95,7 +96,7 @@ def load_optimizer_state_dict(
     hint = "give the optimizer, then what was saved"
     bare = unwrapped(optimizer, "the first argument", hint)
     with _policy(bare, on_resume):
-        report = _load(bare, saved, allow_missing=missing == "fresh")
+        report = _load(bare, unpacked(saved), allow_missing=missing == "fresh")
     differs = report.differences or report.fresh or report.dropped
     log.log(logging.WARNING if differs else logging.INFO, "%s", report)
     return report

@@ -52,7 +52,7 @@ LAYERS = [
     {"survey", "structure", "inner_state", "state_identity", "hooked_step"},
     {"written_keys"},
     {"state_slots", "saved_state"},
-    {"saved_groups", "local_launcher"},
+    {"saved_groups", "local_launcher", "packed_state"},
     {
         "saved_values",
         "shared_state",
