@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 from optim_hydra.arguments import Planned
 from optim_hydra.calls import Caller
 from optim_hydra.clipping import SPARSE
+from optim_hydra.compile_checks import check_compiled
 from optim_hydra.construct import construct
 from optim_hydra.errors import Problems
 from optim_hydra.given import EXTRA
@@ -49,6 +50,11 @@ class Assembly:
         """The classes that are used, the wrappers last."""
         used = [groups.cls for groups in self.groups] or [self.plan.node.cls]
         return [*used, *(wrapper.cls for wrapper in self.plan.wrappers)]
+
+    def called(self) -> list[tuple[type[Optimizer], dict[str, Any]]]:
+        """Return each class with its keyword arguments, wrappers left out."""
+        called = [(groups.cls, groups.arguments()) for groups in self.groups]
+        return called or [(self.plan.node.cls, self.plan.node.arguments.kwargs)]
 
     def construct(self, at: str) -> list[Optimizer]:
         """Return one new optimizer for each class, wrapped where the node says so.
@@ -133,6 +139,10 @@ def assemble(
         if "fused_backward" in needs:
             what = "clip_grad acts before a step, and there is none with fused_backward"
             problems.add(f"{what}: set clip_grad=null", "clip_grad")
+    if plan.optim.compile_step and not problems.found:
+        device = next(iter(parameters.named()))[1].device
+        wrappers = [wrapper.cls for wrapper in plan.wrappers]
+        check_compiled(assembly.called(), wrappers, device, problems)
     return assembly
 
 

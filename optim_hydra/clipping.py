@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import copyreg
 import inspect
-from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.utils.hooks import RemovableHandle
 
 from optim_hydra.errors import ConfigError, Problem
+from optim_hydra.kept_on_copies import keep_on_copies
 from optim_hydra.unwrapping import unwrapped
 
 __all__ = ["clip_before_step", "grad_norm"]
@@ -42,7 +39,10 @@ def clip_before_step(optimizer: Optimizer, max_norm: float) -> None:
     """
     optimizer.register_step_pre_hook(_before_step)
     optimizer.register_step_post_hook(_after_step)
-    _remember(optimizer, max_norm)
+    names = list(inspect.signature(type(optimizer).step).parameters)
+    closure_at = names.index("closure") if "closure" in names else None
+    vars(optimizer)[_ATTRIBUTE] = _Clipping(max_norm, closure_at)
+    keep_on_copies(optimizer, clip_before_step, max_norm)
 
 
 def grad_norm(optimizer: Optimizer) -> float | None:
@@ -150,37 +150,3 @@ def _clip_together(parameters: list[Tensor], max_norm: float) -> Tensor:
     for members in by_mesh.values():
         nn.utils.clip_grads_with_norm_(members, max_norm, total)
     return total
-
-
-def _remember(optimizer: Optimizer, max_norm: float) -> None:
-    cls = type(optimizer)
-    names = list(inspect.signature(cls.step).parameters)
-    closure_at = names.index("closure") if "closure" in names else None
-    vars(optimizer)[_ATTRIBUTE] = _Clipping(max_norm, closure_at)
-    is_plain = cls.__reduce_ex__ is object.__reduce_ex__
-    if is_plain and cls.__reduce__ is object.__reduce__:
-        # torch leaves hooks out of copies and pickles, and the clipping with them.
-        copyreg.pickle(cls, _reduce)
-
-
-def _reduce(optimizer: Optimizer) -> Any:
-    reduced = optimizer.__reduce_ex__(2)
-    clipping = _clipping_of(optimizer)
-    if clipping is None or isinstance(reduced, str):
-        return reduced
-    return _make_empty, (type(optimizer), clipping.max_norm), *reduced[2:]
-
-
-def _make_empty(cls: type[Optimizer], max_norm: float) -> Optimizer:
-    optimizer = cls.__new__(cls)
-    # In place of the registering calls: the state is not there yet.
-    optimizer._optimizer_step_pre_hooks = _hooks(_before_step)
-    optimizer._optimizer_step_post_hooks = _hooks(_after_step)
-    _remember(optimizer, max_norm)
-    return optimizer
-
-
-def _hooks(function: Callable[..., Any]) -> OrderedDict[int, Callable[..., Any]]:
-    hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-    hooks[RemovableHandle(hooks).id] = function
-    return hooks

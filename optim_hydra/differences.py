@@ -83,11 +83,24 @@ def equal(first: Any, second: Any) -> bool:
         return len(first) == len(second) and all(equal(a, b) for a, b in pairs)
     if isinstance(first, Tensor) or isinstance(second, Tensor):
         try:
-            one, other = (torch.as_tensor(value) for value in (first, second))
+            one, other = _of_one_precision(first, second)
             return one.shape == other.shape and one.tolist() == other.tolist()
         except (TypeError, ValueError, RuntimeError):
             return False
     return bool(first == second)
+
+
+def _of_one_precision(first: Any, second: Any) -> tuple[Tensor, Tensor]:
+    """Return tensors, both as exact as the less exact one; a number is exact."""
+    given = [torch.as_tensor(v, dtype=_exact(v)) for v in (first, second)]
+    if all(each.is_floating_point() for each in given):
+        dtype = min((each.dtype for each in given), key=lambda dtype: dtype.itemsize)
+        given = [each.to(dtype) for each in given]
+    return given[0], given[1]
+
+
+def _exact(value: Any) -> torch.dtype | None:
+    return torch.float64 if isinstance(value, float) else None
 
 
 def plain(value: Any) -> Any:

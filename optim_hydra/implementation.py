@@ -27,8 +27,11 @@ _SMALL = 4096
 def with_fastest(
     plan: Plan, groups: Sequence[ClassGroups], parameters: Parameters
 ) -> Plan:
-    """Add the flags of `implementation: fastest` to a plan, or to its groups."""
-    if plan.optim.implementation != "fastest":
+    """Add the flags of `implementation: fastest` to a plan, or to its groups.
+
+    A compiled step is one and the same without any.
+    """
+    if plan.optim.implementation != "fastest" or plan.optim.compile_step:
         return plan
     may_be_sparse = parameters.has_sparse(())
     for own in groups:

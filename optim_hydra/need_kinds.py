@@ -80,5 +80,7 @@ class Need:
     """It works on parameters of an accelerator only."""
     process_group: bool = False
     """It calls torch.distributed."""
+    compiles_itself: bool = False
+    """Its step is compiled by its own code."""
     refusal: str = ""
     """Why it is not built from a config, and what to write instead."""

@@ -64,6 +64,7 @@ NEEDS: dict[tuple[str, str], Need] = {
     ("heavyball", "SOAPBase"): Need(
         depends={"precond_scheduler": ("use_precond_schedule", True)}
     ),
+    ("heavyball", "StatefulOptimizer"): Need(compiles_itself=True),
     ("heavyball", "SplitOpt"): Need(
         refusal="takes parameters and classes together: name its classes in rules,"
         " param_groups: [{ndim: 2, optimizer: Muon}]"
@@ -136,6 +137,7 @@ NEEDS: dict[tuple[str, str], Need] = {
     ),
     ("torch_optimizer", "Adahessian"): _GRAPH,
     ("torchao", "CPUOffloadOptimizer"): _CUDA,
+    ("torchao", "_AdamBase"): Need(compiles_itself=True),
     ("transformers", "Adafactor"): Need(wants=_RELATIVE),
     ("transformers", "LayerWiseDummyOptimizer"): Need(
         refusal="does nothing in its step, and stands in for others inside"

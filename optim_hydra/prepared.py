@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 
 from optim_hydra.assembly import Assembly, assemble
 from optim_hydra.clipping import clip_before_step
+from optim_hydra.compiled_step import compile_step
 from optim_hydra.container import OptimizersContainer
 from optim_hydra.decay_meaning import decay_meaning
 from optim_hydra.declared import path_of
@@ -68,14 +69,16 @@ class Prepared:
         parameters = self.assembly.parameters
         if parameters.found is not None:
             watch(optimizer, parameters.roots, parameters.found)
-        clip_grad = self.assembly.plan.optim.clip_grad
-        if clip_grad is not None:
-            clip_before_step(optimizer, clip_grad)
-        set_policy(optimizer, self.assembly.plan.optim.on_resume, self.at)
+        optim = self.assembly.plan.optim
+        if optim.clip_grad is not None:
+            clip_before_step(optimizer, optim.clip_grad)
+        set_policy(optimizer, optim.on_resume, self.at)
         self._warn()
         for inner in getattr(optimizer, "optimizers", [optimizer]):
             self._set_mode(inner)
             refuse_names_in_plain_load(inner)
+            if optim.compile_step:
+                compile_step(inner)
         if log.isEnabledFor(logging.INFO):  # a report walks the modules once more
             report = assignment_report(optimizer)
             log.info("%s: %s\n  %s", self.at or "optim", self._arguments(), report)
@@ -84,16 +87,11 @@ class Prepared:
             JOURNAL.described[self.at or "optim"] = self._described(optimizer)
         return optimizer
 
-    def _called(self) -> list[tuple[type[Optimizer], dict[str, Any]]]:
-        """Return each class with the arguments that it was called with."""
-        called = [(groups.cls, groups.arguments()) for groups in self.assembly.groups]
-        node = self.assembly.plan.node
-        return called or [(node.cls, node.arguments.kwargs)]
-
     def _arguments(self) -> str:
         """Say what each class was called with."""
-        called = [f"{cls.__name__} {kwargs}" for cls, kwargs in self._called()]
-        return hide(", ".join(called), self.references)
+        called = [f"{cls.__name__} {kwargs}" for cls, kwargs in self.assembly.called()]
+        compiled = ", compiled" if self.assembly.plan.optim.compile_step else ""
+        return hide(", ".join(called) + compiled, self.references)
 
     def _described(self, optimizer: Optimizer) -> dict[str, Any]:
         """Return classes, arguments and groups as plain data."""
@@ -104,7 +102,7 @@ class Prepared:
                 "arguments": {n: self._shown(v) for n, v in kwargs.items()},
                 "weight_decay_is": decay_meaning(cls, kwargs),
             }
-            for cls, kwargs in self._called()
+            for cls, kwargs in self.assembly.called()
         ]
         groups = [{k: v for k, v in row.items() if k != "names"} for row in rows]
         unused = self.assembly.plan.unused_keys if self.at else []

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim import Optimizer
 
 from optim_hydra.argument_values import fit_value
 from optim_hydra.differences import SHOWN, Difference, Rows, compare, equal, plain
@@ -48,7 +50,9 @@ class Update:
             current = current.detach().clone().requires_grad_(is_learnt)
             self.group[self.key] = current
         if isinstance(current, Tensor):
-            current.copy_(torch.as_tensor(self.value))
+            is_tensor = isinstance(self.value, Tensor)
+            dtype = None if is_tensor else current.dtype
+            current.copy_(torch.as_tensor(self.value, dtype=dtype))
         else:
             self.group[self.key] = copy.deepcopy(self.value)
 
@@ -62,14 +66,16 @@ def plan_values(
     this run's, unless the policy of their optimizer is `checkpoint`.
     """
     by_group: dict[int, list[Slot]] = {}
+    holders: dict[int, Optimizer] = {}
     for slot in slots:
+        holders[id(slot.optimizer)] = slot.optimizer
         if slot.name in saved.values:
             by_group.setdefault(id(slot.group), []).append(slot)
     updates: list[Update] = []
     differences: dict[tuple[str, str, str], Difference] = {}
     for members in by_group.values():
         _plan_group(members, saved, updates, differences, problems)
-    return _parted(updates), list(differences.values())
+    return _parted(updates, holders.values()), list(differences.values())
 
 
 def _plan_group(
@@ -156,14 +162,19 @@ def _checked(key: str, value: Any, slot: Slot) -> Any:
     return value if is_tensor else number
 
 
-def _parted(updates: list[Update]) -> list[Update]:
-    """Part tensors that several groups have now and that get different values."""
+def _parted(updates: list[Update], holders: Iterable[Optimizer]) -> list[Update]:
+    """Part tensors that several groups have now, and that not all get one value."""
+    groups = [group for holder in holders for group in holder.param_groups]
+    held = Counter(id(value) for group in groups for value in group.values())
+    due = Counter(id(update.group.get(update.key)) for update in updates)
     first: dict[int, Any] = {}
     parted = []
     for update in updates:
-        held = update.group.get(update.key)
-        shared = first.setdefault(id(held), update.value)
-        is_apart = isinstance(held, Tensor) and not equal(shared, update.value)
+        current = update.group.get(update.key)
+        is_apart = isinstance(current, Tensor) and (
+            due[id(current)] < held[id(current)]
+            or not equal(first.setdefault(id(current), update.value), update.value)
+        )
         parted.append(replace(update, is_apart=is_apart))
     return parted
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import warnings
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from optim_hydra.bound_schedule import Schedule
 from optim_hydra.errors import ConfigError, OptimHydraWarning, Problem
+from optim_hydra.rate_tensors import products, share_rates, shared, write_rates
 from optim_hydra.schedule_checks import (
     GROUP,
     check_kinds,
@@ -29,14 +31,17 @@ log = logging.getLogger(__name__)
 RATES_TAKEN = "_optim_hydra_rates_taken"
 # What its node says about resuming.
 POLICY = "_optim_hydra_on_resume"
+# The first sets the rate, and at the second torch tells whether an update was made.
+_CHECKED_STEPS = 2
 
 
 class ScheduledLR(LRScheduler):
     """Multiply each group's own lr by one factor a step.
 
-    Ratios between groups hold at every step, a tensor lr stays the same tensor, and
-    past the end the rate stays where it is. It pickles; its state is plain numbers
-    and text: the step, whether the groups had its rates, and what it is made of.
+    Ratios between groups hold at every step, and past the end the rate stays where it
+    is. A tensor lr stays a tensor, and groups with one lr and one schedule share it. It
+    pickles; its state is plain numbers and text: the step, whether the groups had its
+    rates, and what it is made of.
     """
 
     def __init__(
@@ -57,6 +62,22 @@ class ScheduledLR(LRScheduler):
         self.own = dict(own or {})
         self._taken: object = None
         super().__init__(optimizer)
+        bases = enumerate(self.base_lrs)
+        alike = [(float(base), id(self.own.get(index))) for index, base in bases]
+        share_rates(optimizer.param_groups, alike)
+
+    def step(self, epoch: int | None = None) -> None:
+        """Set the rates for the next update, a tensor that groups share once."""
+        if self._step_count == 0:
+            self.base_lrs = shared(self.base_lrs)
+        if self._step_count < _CHECKED_STEPS or epoch is not None:
+            super().step(epoch)  # which looks at the order of the calls
+            rates = self._rates(self.last_epoch)
+        else:
+            self._step_count += 1
+            self.last_epoch += 1
+            rates = self.get_lr()
+        self._last_lr = write_rates(self.optimizer.param_groups, rates)
 
     def get_lr(self) -> list[float | Tensor]:
         """Return the rate of each group for the update that comes next.
@@ -71,10 +92,10 @@ class ScheduledLR(LRScheduler):
         self._take_in_groups()
         factor = self.schedule.factor(step)
         if not self.own:
-            return [base * factor for base in self.base_lrs]
+            return products(self.base_lrs, itertools.repeat(factor))
         factors = dict.fromkeys(range(len(self.base_lrs)), factor)
         factors |= {index: own.factor(step) for index, own in self.own.items()}
-        return [base * factors[i] for i, base in enumerate(self.base_lrs)]
+        return products(self.base_lrs, factors.values())
 
     def _take_in_groups(self) -> None:
         taken = vars(self.optimizer).get(RATES_TAKEN)
@@ -82,9 +103,9 @@ class ScheduledLR(LRScheduler):
             self._taken = taken
             if taken is not None:
                 groups = self.optimizer.param_groups
-                self.base_lrs = [g.setdefault("initial_lr", g["lr"]) for g in groups]
+                self.base_lrs = shared([_base(group) for group in groups])
         for group in self.optimizer.param_groups[len(self.base_lrs) :]:
-            self.base_lrs.append(group.setdefault("initial_lr", group["lr"]))
+            self.base_lrs.append(_base(group))
 
     def _is_in_charge(self) -> bool:
         """Whether the groups have this schedule's rates, and not another one's."""
@@ -121,11 +142,7 @@ class ScheduledLR(LRScheduler):
         rates = self._rates(step) if in_charge else []
         self.last_epoch = step
         self._step_count = step + 1
-        for group, lr in zip(self.optimizer.param_groups, rates, strict=False):
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(lr)
-            else:
-                group["lr"] = lr
+        write_rates(self.optimizer.param_groups, rates)
         self._last_lr = [_copied(group["lr"]) for group in self.optimizer.param_groups]
 
     def check_state(self, state_dict: Mapping[str, Any]) -> None:
@@ -207,6 +224,11 @@ class ScheduledLR(LRScheduler):
 
 def _shown(changed: list[tuple[str, Any, Any]]) -> str:
     return ", ".join(f"{key} {old} -> {new}" for key, old, new in changed)
+
+
+def _base(group: dict[str, Any]) -> Any:
+    """Return a group's own lr, of which a tensor is copied."""
+    return group.setdefault("initial_lr", _copied(group["lr"]))
 
 
 def _copied(lr: Any) -> Any:

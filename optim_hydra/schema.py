@@ -83,6 +83,8 @@ class OptimConfig:
     """Largest gradient norm over all parameters, > 0, applied before each step."""
     implementation: str | None = None
     """fastest, foreach, fused or for-loop; null leaves it to the class."""
+    compile_step: bool = False
+    """Whether torch.compile compiles the step; lr is a tensor then."""
 
     lr_scheduler_type: str = "constant"
     """A registered schedule, such as constant, linear, cosine, wsd or your own."""
@@ -186,6 +188,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "eps": Real(null=True),
     "clip_grad": Real(open_low=True, null=True, low_hint="null switches clipping off"),
     "implementation": Choice(("fastest", "foreach", "fused", "for-loop"), null=True),
+    "compile_step": Flag(),
     "lr_scheduler_type": Text(),
     "lr_warmup_steps": Count(low=0, null=True, also=(-1,)),
     "lr_warmup_steps_ratio": Real(high=1.0, hint=_STEPS_HINT),

@@ -230,8 +230,13 @@ def check_each(
     return result
 
 
+_OF_THE_NODE = frozenset(
+    ("clip_grad", "implementation", "compile_step", "total_training_steps", "strict")
+)
+
+
 def _instead(name: str, checks: Mapping[str, _Rule]) -> str:
-    if name in {"clip_grad", "implementation", "total_training_steps", "strict"}:
+    if name in _OF_THE_NODE:
         return " in a rule: it holds for the whole node"
     renamed = RENAMED_KEYS.get(name)
     other = renamed.new if renamed else {**OTHER_NAMES, **PEERS_NAMES}.get(name)

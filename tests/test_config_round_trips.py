@@ -51,6 +51,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "eps": st.none() | ratio,
     "clip_grad": st.none() | st.floats(1e-6, 10.0),
     "implementation": st.sampled_from([None, "foreach", "fused"]),
+    "compile_step": st.booleans(),
     "lr_warmup_steps": st.none() | st.integers(-1, 100),
     "lr_warmup_steps_ratio": ratio,
     "lr_warmup_init_ratio": ratio,

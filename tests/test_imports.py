@@ -20,6 +20,8 @@ LAYERS = [
         "journal",
         "name_index",
         "collection",
+        "kept_on_copies",
+        "rate_tensors",
     },
     {
         "declared",
@@ -47,7 +49,8 @@ LAYERS = [
     {"node"},
     {"migration", "json_schema", "given"},
     {"override_text", "arguments", "checking"},
-    {"wrapping", "need_checks"},
+    {"compiled_step"},
+    {"wrapping", "need_checks", "compile_checks"},
     {"planning", "convert"},
     {"survey", "structure", "inner_state", "state_identity", "hooked_step"},
     {"written_keys"},

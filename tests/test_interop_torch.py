@@ -133,10 +133,10 @@ def test_a_step_compiles_as_often_as_that_of_the_class(is_tensor: bool) -> None:
         assert float(tensor) == pytest.approx(0.04)
 
 
-def test_the_example_compiles_clipping_too(run_fresh) -> None:
+def test_the_example_compiles_its_step_once(run_fresh) -> None:
     program = str(EXAMPLES / "compiled_step.py")
-    result = run_fresh(program, "backend=eager", TORCHDYNAMO_DISABLE="0")
+    result = run_fresh(program, TORCHDYNAMO_DISABLE="0")
     assert result.returncode == 0, result.stderr
     loss, num_graphs = numbers(result.stdout.splitlines()[-1])
     assert loss < 1.0
-    assert num_graphs == 2  # the step, and the clipping before it
+    assert num_graphs == 1
