@@ -109,23 +109,26 @@ def _clip(optimizer: Optimizer, clipping: _Clipping) -> None:
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     parameters = [p for p in parameters if p.grad is not None]
     # A GradScaler leaves the gradients of fused classes scaled until the step.
-    grad_scale = getattr(optimizer, "grad_scale", None)
-    scale = 1.0 if grad_scale is None else float(grad_scale)
+    scale = getattr(optimizer, "grad_scale", None)
     try:
-        norm = _clip_together(parameters, clipping.max_norm * scale) / scale
+        norm = _clip_together(parameters, clipping.max_norm, scale)
     except NotImplementedError as error:
         if not any(p.grad.is_sparse for p in parameters):
             raise
         raise ConfigError([Problem(SPARSE, "clip_grad", ConfigError)]) from error
     # A step that calls its base class's step comes here twice, and the second norm
-    # is the clipped one.
-    if not clipping.in_step or norm > clipping.max_norm * 1.001:
-        clipping.norm = norm
+    # is the clipped one. Which it is stays on the device: nobody waits for it.
+    if clipping.in_step and clipping.norm is not None:
+        is_larger = norm > clipping.max_norm * 1.001
+        norm = torch.where(is_larger, norm, clipping.norm.to(norm.device))
+    clipping.norm = norm
     clipping.in_step = True
 
 
-def _clip_together(parameters: list[Tensor], max_norm: float) -> Tensor:
-    """Clip by one norm over all gradients; return it.
+def _clip_together(
+    parameters: list[Tensor], max_norm: float, scale: Tensor | None
+) -> Tensor:
+    """Clip by one norm over all gradients, less their scale; return it.
 
     Sharded gradients (DTensors) are normed mesh by mesh, since torch takes one kind at
     a time, and a norm of norms is the norm of all.
@@ -134,9 +137,6 @@ def _clip_together(parameters: list[Tensor], max_norm: float) -> Tensor:
     for parameter in parameters:
         mesh = getattr(parameter.grad, "device_mesh", None)
         by_mesh.setdefault(mesh, []).append(parameter)
-    if len(by_mesh) == 1 and None in by_mesh:
-        total: Tensor = nn.utils.clip_grad_norm_(parameters, max_norm)
-        return total
     norms: list[Tensor] = []
     for members in by_mesh.values():
         norm: Any = nn.utils.get_total_norm(
@@ -145,8 +145,12 @@ def _clip_together(parameters: list[Tensor], max_norm: float) -> Tensor:
         norms.append(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
     if not norms:
         return torch.zeros(())
-    device = norms[0].device
-    total = torch.linalg.vector_norm(torch.stack([norm.to(device) for norm in norms]))
+    total = norms[0]
+    if len(norms) > 1:
+        together = torch.stack([norm.to(total.device) for norm in norms])
+        total = torch.linalg.vector_norm(together)
+    if scale is not None:
+        total = total / scale.to(total.device)
     for members in by_mesh.values():
         nn.utils.clip_grads_with_norm_(members, max_norm, total)
     return total
