@@ -18,6 +18,7 @@ from optim_hydra.given import EXTRA
 from optim_hydra.group_records import record_groups
 from optim_hydra.groups import ClassGroups, make_groups, mesh_of
 from optim_hydra.implementation import with_fastest
+from optim_hydra.in_backward_checks import check_in_backward
 from optim_hydra.needs import need_of
 from optim_hydra.parameter_checks import (
     check_classes,
@@ -139,11 +140,21 @@ def assemble(
         if "fused_backward" in needs:
             what = "clip_grad acts before a step, and there is none with fused_backward"
             problems.add(f"{what}: set clip_grad=null", "clip_grad")
-    if plan.optim.compile_step and not problems.found:
-        device = next(iter(parameters.named()))[1].device
-        wrappers = [wrapper.cls for wrapper in plan.wrappers]
-        check_compiled(assembly.called(), wrappers, device, problems)
+    if not problems.found:
+        _check_runtime(assembly, problems)
     return assembly
+
+
+def _check_runtime(assembly: Assembly, problems: Problems) -> None:
+    """Try out what `compile_step` and `step_in_backward` ask of the classes."""
+    optim, parameters = assembly.plan.optim, assembly.parameters
+    wrappers = [wrapper.cls for wrapper in assembly.plan.wrappers]
+    device = next(iter(parameters.named()))[1].device
+    if optim.compile_step:
+        check_compiled(assembly.called(), wrappers, device, problems)
+    if optim.step_in_backward:
+        roots = [root for _, root in parameters.roots]
+        check_in_backward(assembly.called(), wrappers, roots, device, problems)
 
 
 def _check_needs(assembly: Assembly, problems: Problems) -> None:

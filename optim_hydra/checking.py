@@ -40,6 +40,7 @@ def read_config(
         if not (allow_open and value == "???"):
             problems.add(f"no value is given ({value}): set {key}", key)
     optim = config_of(checked)
+    _check_step(optim, problems)
     _check_layer_decay(optim, problems, allow_open=allow_open)
     for at, mapping in _nested(optim):
         _check_mapping(at, mapping, problems, allow_open=allow_open)
@@ -67,6 +68,18 @@ def _check_library_keys(items: dict[str, Any], problems: Problems) -> None:
         problems.add(what, "_recursive_")
     for key in NODE_KEYS:
         items.pop(key, None)
+
+
+def _check_step(optim: OptimConfig, problems: Problems) -> None:
+    """Note what can't be had together with updates in backward."""
+    if optim.step_in_backward and optim.clip_grad is not None:
+        what = "clip_grad takes the norm of all gradients, and step_in_backward frees"
+        what += " each as soon as it is there: set clip_grad=null, or"
+        problems.add(f"{what} step_in_backward=false", "clip_grad")
+    if optim.step_in_backward and optim.compile_step:
+        what = "compile_step compiles one update of all parameters, and"
+        what += " step_in_backward makes one for each: keep one of them"
+        problems.add(what, "compile_step")
 
 
 def _check_layer_decay(

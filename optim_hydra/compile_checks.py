@@ -2,7 +2,7 @@
 
 torch compiles most classes of its own well. Others break it at each step: they keep
 numbers that change in their groups, or read the rate as a number, which is compiled in
-or ends the compiling. So each class takes a few steps on two small tensors here, with
+or ends the compiling. So each class takes a few steps on small tensors here, with
 torch's tracing and without its code generation, which takes about a second.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
 from optim_hydra.compiled_step import compiled_update, update_of, with_tensor_rates
@@ -21,6 +21,7 @@ from optim_hydra.errors import Problems
 from optim_hydra.needs import need_of
 from optim_hydra.registry import builder_of
 from optim_hydra.signature import signature_of
+from optim_hydra.small_trial import SmallTrial, on_its_own, place_for
 
 __all__ = ["check_compiled", "why_not_compiled"]
 
@@ -96,13 +97,12 @@ def why_not_compiled(
     is_own = builder_of(cls) is not None or "lr" not in signature_of(cls).arguments
     if is_own or _is_disabled():
         return ""
-    on = torch.device("cpu") if device.type == "meta" else device
+    on = place_for(device)
     given = {**arguments, "lr": _LR}
     if on.type != "cpu":
         # What torch takes uncompiled with a number only, it compiles there.
         given = {k: v for k, v in given.items() if k not in ("foreach", "capturable")}
-    gpus = [on] if on.type == "cuda" else []
-    with torch.random.fork_rng(gpus), torch.enable_grad():
+    with on_its_own(on):
         return _why(cls, given, on)
 
 
@@ -134,34 +134,22 @@ def _train(
     on: torch.device,
     tracer: _Tracer | None,
 ) -> tuple[list[Tensor], list[int]]:
-    """Return how far two tensors get, and how many graphs there are at each step."""
-    need, made = need_of(cls), torch.Generator().manual_seed(0)
-    shapes = [(4, 3)] if need.matrices_only else [(4, 3), (3,)]
-    starts = [torch.randn(shape, generator=made) for shape in shapes]
-    parameters = [nn.Parameter(start.to(on)) for start in starts]
-    named = {k: v for k, v in arguments.items() if k not in need.group_keys}
-    own = {k: v for k, v in arguments.items() if k in need.group_keys}
-    flag = {need.flag: False} if need.flag else {}
-    construct: Any = cls
-    optimizer = construct([{"params": parameters, **flag, **own}], **named)
-    if callable(getattr(optimizer, "train", None)):
-        optimizer.train()
+    """Return how far small tensors get, and how many graphs there are at each step."""
+    trial = SmallTrial(cls, arguments, on)
+    groups = trial.optimizer.param_groups
     step: Callable[..., Any] = update_of(cls)
     if tracer is not None:
         step = compiled_update(cls, backend=tracer)
-        with_tensor_rates(optimizer.param_groups)
+        with_tensor_rates(groups)
     nums = []
     for factor in _FACTORS:
-        for group in optimizer.param_groups:
+        for group in groups:
             rate = group["lr"]
             group["lr"] = rate.fill_(_LR * factor) if tracer else _LR * factor
-        for parameter in parameters:
-            gradient = torch.randn(parameter.shape, generator=made)
-            parameter.grad = gradient.to(on)
-        step(optimizer)
+        trial.add_gradients()
+        step(trial.optimizer)
         nums.append(tracer.num_graphs if tracer else 0)
-    moved = zip(parameters, starts, strict=True)
-    return [p.detach().cpu() - start for p, start in moved], nums
+    return trial.moved(), nums
 
 
 def _is_disabled() -> bool:

@@ -95,7 +95,8 @@ _TORCHTITAN = (
     ForeignKey(
         "decay_ratio", "torchtitan", "lr_scheduler_type=wsd and lr_decay_steps_ratio"
     ),
-    *no_equal("torchtitan", early_step_in_backward=_OFF, moment_dtype=("parameter",)),
+    name("early_step_in_backward", "torchtitan", "step_in_backward"),
+    *no_equal("torchtitan", moment_dtype=("parameter",)),
     name("name", "torchtitan", "optimizer", common=True),
     ForeignKey("beta1", "torchtitan", _BETAS, common=True),
     ForeignKey("beta2", "torchtitan", _BETAS, common=True),

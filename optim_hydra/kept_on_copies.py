@@ -17,23 +17,28 @@ _HOOKS = tuple(
     for what in ("step", "state_dict", "load_state_dict")
     for when in ("pre", "post")
 )
-_Calls = dict[Callable[..., None], tuple[Any, ...]]
+_Call = tuple[Callable[..., None], tuple[Any, ...]]
 
 
 def keep_on_copies(
-    optimizer: Optimizer, function: Callable[..., None], *arguments: Any
+    optimizer: Optimizer,
+    function: Callable[..., None],
+    *arguments: Any,
+    with_state: bool = False,
 ) -> None:
-    """Call `function(copy, *arguments)` on each copy, before it has state and groups.
+    """Call `function(copy, *arguments)` on each copy.
 
     Args:
         optimizer: What may be copied or pickled.
-        function: Of a module, so that it can be pickled; what it keeps on the
-            optimizer is kept on copies of the copy by calling this again.
+        function: Of a module, so that it can be pickled.
         arguments: Plain values.
+        with_state: Call it once the copy has its groups and state, not before. The
+            optimizer's state must not hold the optimizer itself.
 
     """
-    calls: _Calls = vars(optimizer).setdefault(_ATTRIBUTE, {})
-    calls[function] = arguments
+    kept: dict[bool, dict[Callable[..., None], tuple[Any, ...]]]
+    kept = vars(optimizer).setdefault(_ATTRIBUTE, {False: {}, True: {}})
+    kept[with_state][function] = arguments
     cls = type(optimizer)
     is_plain = cls.__reduce_ex__ is object.__reduce_ex__
     if is_plain and cls.__reduce__ is object.__reduce__:
@@ -42,18 +47,32 @@ def keep_on_copies(
 
 def _reduce(optimizer: Optimizer) -> Any:
     reduced = optimizer.__reduce_ex__(2)
-    calls: _Calls = vars(optimizer).get(_ATTRIBUTE, {})
-    if not calls or isinstance(reduced, str):
+    kept = vars(optimizer).get(_ATTRIBUTE)
+    if not kept or isinstance(reduced, str):
         return reduced
-    return _make_empty, (type(optimizer), list(calls.items())), *reduced[2:]
+    before, after = (list(kept[with_state].items()) for with_state in (False, True))
+    if after:
+        return _make_whole, (type(optimizer), before, reduced[2], after)
+    return _make_empty, (type(optimizer), before), *reduced[2:]
 
 
-def _make_empty(
-    cls: type[Optimizer], calls: list[tuple[Callable[..., None], tuple[Any, ...]]]
-) -> Optimizer:
+def _make_empty(cls: type[Optimizer], calls: list[_Call]) -> Optimizer:
     optimizer = cls.__new__(cls)
     for name in _HOOKS:  # torch keeps those that are there when it adds the state
         vars(optimizer)[name] = OrderedDict()
+    # Copies of the copy are made by the same calls.
+    vars(optimizer)[_ATTRIBUTE] = {False: dict(calls), True: {}}
     for function, arguments in calls:
+        function(optimizer, *arguments)
+    return optimizer
+
+
+def _make_whole(
+    cls: type[Optimizer], before: list[_Call], state: Any, after: list[_Call]
+) -> Optimizer:
+    optimizer = _make_empty(cls, before)
+    vars(optimizer)[_ATTRIBUTE][True] = dict(after)
+    optimizer.__setstate__(state)
+    for function, arguments in after:
         function(optimizer, *arguments)
     return optimizer

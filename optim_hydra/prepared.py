@@ -27,6 +27,7 @@ from optim_hydra.planning import plan_node
 from optim_hydra.references import hide, hiding
 from optim_hydra.report import assignment_report
 from optim_hydra.state_slots import set_policy
+from optim_hydra.step_in_backward import refuse_scaled_gradients, step_in_backward
 from optim_hydra.watch import watch
 
 __all__ = ["Prepared", "prepare"]
@@ -79,6 +80,10 @@ class Prepared:
             refuse_names_in_plain_load(inner)
             if optim.compile_step:
                 compile_step(inner)
+            if optim.step_in_backward:
+                step_in_backward(inner, self.at)
+        if optim.step_in_backward and hasattr(optimizer, "optimizers"):
+            refuse_scaled_gradients(optimizer, self.at)
         if log.isEnabledFor(logging.INFO):  # a report walks the modules once more
             report = assignment_report(optimizer)
             log.info("%s: %s\n  %s", self.at or "optim", self._arguments(), report)

@@ -85,6 +85,8 @@ class OptimConfig:
     """fastest, foreach, fused or for-loop; null leaves it to the class."""
     compile_step: bool = False
     """Whether torch.compile compiles the step; lr is a tensor then."""
+    step_in_backward: bool = False
+    """Update each parameter in backward(), and free its gradient there."""
 
     lr_scheduler_type: str = "constant"
     """A registered schedule, such as constant, linear, cosine, wsd or your own."""
@@ -189,6 +191,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "clip_grad": Real(open_low=True, null=True, low_hint="null switches clipping off"),
     "implementation": Choice(("fastest", "foreach", "fused", "for-loop"), null=True),
     "compile_step": Flag(),
+    "step_in_backward": Flag(),
     "lr_scheduler_type": Text(),
     "lr_warmup_steps": Count(low=0, null=True, also=(-1,)),
     "lr_warmup_steps_ratio": Real(high=1.0, hint=_STEPS_HINT),

@@ -230,9 +230,10 @@ def check_each(
     return result
 
 
-_OF_THE_NODE = frozenset(
-    ("clip_grad", "implementation", "compile_step", "total_training_steps", "strict")
-)
+_OF_THE_NODE = {
+    *("clip_grad", "implementation", "compile_step", "step_in_backward"),
+    *("total_training_steps", "strict"),
+}
 
 
 def _instead(name: str, checks: Mapping[str, _Rule]) -> str:

@@ -51,7 +51,6 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "eps": st.none() | ratio,
     "clip_grad": st.none() | st.floats(1e-6, 10.0),
     "implementation": st.sampled_from([None, "foreach", "fused"]),
-    "compile_step": st.booleans(),
     "lr_warmup_steps": st.none() | st.integers(-1, 100),
     "lr_warmup_steps_ratio": ratio,
     "lr_warmup_init_ratio": ratio,
@@ -72,10 +71,16 @@ SCHEDULES: list[dict[str, Any]] = [
     {"lr_scheduler_type": "cosine", "num_cycles": 1.5},
     {"lr_scheduler_type": "wsd", "lr_decay_steps_ratio": 0.2, "lr_decay_style": "sqrt"},
 ]
+STEPS: list[dict[str, Any]] = [
+    {},
+    {"compile_step": True},
+    {"step_in_backward": True, "clip_grad": None},
+]
 configs = st.builds(
-    lambda fields, schedule: OptimConfig(**fields, **schedule),
+    lambda fields, schedule, step: OptimConfig(**{**fields, **schedule, **step}),
     st.fixed_dictionaries({}, optional=FIELDS),
     st.sampled_from(SCHEDULES),
+    st.sampled_from(STEPS),
 )
 WAYS: dict[str, Callable[[OptimConfig], Any]] = {
     "dict": OptimConfig.to_dict,

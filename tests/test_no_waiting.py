@@ -1,4 +1,4 @@
-"""Steps, schedules and clipping wait for no device beyond what the class itself does."""
+"""Steps, schedules and clipping wait for no device beyond what the class does."""
 
 from __future__ import annotations
 

@@ -94,6 +94,26 @@ def told(config: dict[str, Any]) -> Results:
     return {"told": None}
 
 
+def updated_in_backward() -> Results:
+    """Refused while it is built, and in the first backward where that came before."""
+    node, said = {"step_in_backward": True}, {}
+    for kind, wrap in (("ddp", DistributedDataParallel), ("fsdp1", wrapped)):
+        try:
+            build_optimizer(wrap(model()), node)
+        except ConfigError as error:
+            said[kind] = str(error)
+    network = model()
+    optimizer = build_optimizer(network, node)
+    before = values_of(network)
+    wrapper = DistributedDataParallel(network)
+    try:
+        loss_of(wrapper, own_half(batch(0))).backward()
+    except ConfigError as error:
+        said["wrapped later"] = str(error)
+    said["unchanged"] = values_of(network) == before and not optimizer.state
+    return said
+
+
 def fsdp1_evaluated_before_each_step() -> Results:
     """Step while whole parameters stand in the modules, and after all was gathered."""
     for strategy in (ShardingStrategy.FULL_SHARD, ShardingStrategy.SHARD_GRAD_OP):
@@ -119,6 +139,7 @@ def fsdp1_built_before_wrapping() -> Results:
 
 
 run(
+    updated_in_backward,
     data_parallel_by_name,
     data_parallel_by_role,
     wrappers_segment_in_a_pattern,

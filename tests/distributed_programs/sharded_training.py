@@ -106,7 +106,21 @@ def one_block_of_a_sequence_sharded() -> Results:
     return results
 
 
+def updated_in_backward() -> Results:
+    """Train shards by updates in backward, beside one process that steps."""
+    config = {key: CONFIG[key] for key in CONFIG if key != "clip_grad"}
+    results = compared({**config, "step_in_backward": True}, sharded)
+    results["alone"] = compared(config, sharded)["alone"]
+    network = sharded(model())
+    optimizer = build_optimizer(network, {**config, "step_in_backward": True})
+    loss_of(network, own_half(batch(0))).backward()
+    results["freed"] = all(p.grad is None for p in network.parameters())
+    results["updated"] = len(optimizer.state) == len(list(network.parameters()))
+    return results
+
+
 run(
+    updated_in_backward,
     one_class,
     every_layer_sharded,
     several_classes,
