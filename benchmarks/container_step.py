@@ -1,5 +1,7 @@
 """Step through what the library builds, against the bare steps of torch's optimizers.
 
+Schedules are stepped beside LambdaLR with the same factors.
+
 Both sides of a pair update the same parameters with the same state tensors, since
 where these lie in memory makes more difference than what is measured.
 
@@ -15,8 +17,9 @@ import torch
 from paired_timing import Pair, run
 from torch import nn
 from torch.optim import AdamW, Optimizer
+from torch.optim.lr_scheduler import LambdaLR
 
-from optim_hydra import build_optimizer, build_optimizers
+from optim_hydra import build_lr_scheduler, build_optimizer, build_optimizers
 
 Steps = tuple[Callable[[], Any], Callable[[], Any]]
 LR = 1e-3
@@ -88,6 +91,26 @@ def plain(num_tensors: int) -> Steps:
     return ours.step, theirs.step
 
 
+def schedule(num_groups: int, *, is_tensor: bool) -> Steps:
+    """Return a step of a schedule and one of LambdaLR, for groups of one tensor."""
+    schedulers: list[Any] = []
+    for _ in range(2):
+        groups: list[Any] = [
+            {"params": [nn.Parameter(torch.ones(1))], "lr": torch.tensor(LR)}
+            for _ in range(num_groups)
+        ]
+        optimizer = build_optimizer(groups, {"optimizer": "SGD"})
+        for group in () if is_tensor else optimizer.param_groups:
+            group["lr"] = LR
+        schedulers.append(
+            LambdaLR(optimizer, schedulers[0].schedule.factor)
+            if schedulers
+            else build_lr_scheduler(optimizer, SCHEDULED, 1_000_000)
+        )
+        optimizer.step()
+    return schedulers[0].step, schedulers[1].step
+
+
 def share_state(first: Optimizer, second: Optimizer) -> None:
     """Let two optimizers of the same parameters have one state."""
     first.step()
@@ -103,6 +126,11 @@ def make_pairs(is_quick: bool) -> Iterator[Pair]:
             ("build_optimizer", "the class by hand", plain(size)),
         ):
             yield Pair(f"{name}, {size:,} tensors", against, ours, other, rounds, calls)
+    for size in (1, 10) if is_quick else (1, 100, 1_000):
+        for is_tensor in (False, True):
+            ours, other = schedule(size, is_tensor=is_tensor)
+            name = f"schedule, {size:,} {'tensors' if is_tensor else 'numbers'}"
+            yield Pair(name, "LambdaLR", ours, other, 31, max(2, 1_000 // size))
     number = 40 if is_quick else 1_000
     ours, other = by_many_rules(number)
     case = f"{number:,} rules, {len(SHARES)} settings"

@@ -58,9 +58,9 @@ def measure_peaks(pair: PeakPair) -> Peak:
 
 
 def peak_table(peaks: list[Peak]) -> Table:
-    """Show extra memory as shares of the state."""
+    """Show extra memory as shares of the bytes that a call is about."""
     table = Table("extra memory while it runs", "over", box=None)
-    for heading in ("MiB of state", "x state", "x state of the other"):
+    for heading in ("MiB that it is about", "x", "x of the other"):
         table.add_column(heading, justify="right")
     for peak in peaks:
         shares = (f"{peak.ours_ratio:.2f}", f"{peak.other_ratio:.2f}")

@@ -94,8 +94,7 @@ def why_not_compiled(
         return "fused is compiled code already"
     if need.takes_model or need.process_group or (need.protocol and not need.only_warn):
         return f"{cls.__name__} does more in its step than torch can compile"
-    is_own = builder_of(cls) is not None or "lr" not in signature_of(cls).arguments
-    if is_own or _is_disabled():
+    if builder_of(cls) is not None or "lr" not in signature_of(cls).arguments:
         return ""
     on = place_for(device)
     given = {**arguments, "lr": _LR}
@@ -119,7 +118,7 @@ def _why(cls: type[Optimizer], arguments: dict[str, Any], on: torch.device) -> s
         return f"the step of {name} fails compiled: {type(error).__name__}: {said}"
     pairs = zip(expected, found, strict=True)
     what = ""
-    if not tracer.num_graphs:
+    if not (tracer.num_graphs or _is_disabled()):
         what = f"torch finds nothing in the step of {name} that it could compile"
     elif nums[-1] > nums[_SETTLED - 1]:
         what = f"{name} keeps numbers, for which torch would compile each step anew"

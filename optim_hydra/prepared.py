@@ -95,8 +95,10 @@ class Prepared:
     def _arguments(self) -> str:
         """Say what each class was called with."""
         called = [f"{cls.__name__} {kwargs}" for cls, kwargs in self.assembly.called()]
-        compiled = ", compiled" if self.assembly.plan.optim.compile_step else ""
-        return hide(", ".join(called) + compiled, self.references)
+        optim = self.assembly.plan.optim
+        called += ["compiled"] * optim.compile_step
+        called += ["updating in backward"] * optim.step_in_backward
+        return hide(", ".join(called), self.references)
 
     def _described(self, optimizer: Optimizer) -> dict[str, Any]:
         """Return classes, arguments and groups as plain data."""
