@@ -10,7 +10,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from optim_hydra.arguments import Planned
-from optim_hydra.errors import ConfigError, Problem, join_key
+from optim_hydra.errors import ConfigError, Problem, join_key, told
 from optim_hydra.needs import need_of
 from optim_hydra.registry import builder_of
 from optim_hydra.signature import signature_of
@@ -90,12 +90,13 @@ class Caller:
                 else builder(cls, source, self.module, **planned.kwargs)
             )
         except (Exception, SystemExit) as error:
+            said = told(error)
             keys = [
                 join_key(self.at, key)
                 for argument, key in planned.keys.items()
-                if re.search(rf"\b{re.escape(argument)}\b", str(error), re.IGNORECASE)
+                if re.search(rf"\b{re.escape(argument)}\b", said, re.IGNORECASE)
             ]
-            what = f"{name} refuses its arguments: {type(error).__name__}: {error}"
+            what = f"{name} refuses its arguments: {said}"
             problem = Problem(
                 what, ", ".join(keys) or join_key(self.at, where), ConfigError
             )

@@ -21,6 +21,7 @@ __all__ = [
     "closest",
     "join_key",
     "nearest",
+    "told",
 ]
 
 
@@ -126,6 +127,21 @@ class Problems:
         error = error_type(self.found)
         error.__cause__ = next((p.cause for p in self.found if p.cause), None)
         return error
+
+
+def told(error: BaseException) -> str:
+    """Say which error foreign code raised, and its text; that may fail too.
+
+    Example:
+        >>> told(ValueError("too small")), told(SystemExit())
+        ('ValueError: too small', 'SystemExit')
+
+    """
+    try:
+        text = str(error).strip()
+    except Exception:  # noqa: BLE001 - foreign code runs here
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def join_key(at: str, key: str) -> str:

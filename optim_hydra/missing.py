@@ -46,10 +46,21 @@ DISTRIBUTIONS: dict[str, str] = {
 }
 
 
-def not_installed(impl: str, missing: str) -> str:
-    """Say which module is missing, and the package to install where it is known."""
+def not_installed(impl: str, missing: str, key: str) -> str:
+    """Say which module is missing, and the package to install where it is known.
+
+    Args:
+        impl: The module that was asked for.
+        missing: It, or the part of its path that does not exist.
+        key: The config key that named it.
+
+    """
     parent, _, last = missing.rpartition(".")
     if parent:
+        if is_optimizer_class(getattr(sys.modules.get(parent), last, None)):
+            whole = missing if key == "_target_" else f"optimizer_impl={parent}"
+            instead = whole + f" optimizer={last}" * (key != "_target_")
+            return f"{missing} is a class and no module: write {instead}"
         names = [name for name in sys.modules if name.rpartition(".")[0] == parent]
         near = nearest(last, [name.rpartition(".")[2] for name in names])
         return f"the module {impl} does not exist: {parent} has no {last}{near}"
@@ -93,6 +104,8 @@ def optimizer_names(module: ModuleType) -> list[str]:
     """Return the names of the optimizer classes in a module, the base left out."""
     from torch.optim import Optimizer  # noqa: PLC0415 - torch only once a class is due
 
+    if not issubclass(type(module), ModuleType):
+        return []  # what some modules put in their own place
     return [
         name
         for name, value in vars(module).items()
@@ -109,14 +122,15 @@ def is_optimizer_class(thing: object) -> bool:
 
     if not issubclass(type(thing), type):
         return False
-    return Optimizer in vars(type)["__mro__"].__get__(thing)
+    bases: tuple[type, ...] = vars(type)["__mro__"].__get__(thing)
+    return any(base is Optimizer for base in bases)  # a metaclass can own `==`
 
 
 def _group_of(name: str) -> str:
     """Point at the shipped group of a name that is no class."""
     folders = importlib.import_module("optim_hydra.conf").__path__
-    file = f"optim/{name.lower()}.yaml"
-    if not any((Path(folder) / file).is_file() for folder in folders):
+    files = [file for folder in folders for file in Path(folder).glob("optim/*.yaml")]
+    if name.lower() not in {file.stem for file in files}:
         return ""
     return f": the group of that name is chosen by optim@MODULE.optim={name.lower()}"
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from optim_hydra.errors import ConfigError, Problem
+from optim_hydra.errors import ConfigError, Problem, told
 from optim_hydra.saved_state import StateError
 from optim_hydra.state_slots import Slot, inner_of, leaves, place_of
 
@@ -36,7 +36,7 @@ def all_or_nothing(optimizer: Optimizer, slots: Sequence[Slot]) -> Iterator[None
         for step in steps:
             step()
         at = place_of(optimizer)
-        what = f"the saved state can't be loaded: {type(error).__name__}: {error}"
+        what = f"the saved state can't be loaded: {told(error)}"
         if isinstance(error, ConfigError):
             what = str(error)
         raise StateError([Problem(what, at, StateError)]) from error

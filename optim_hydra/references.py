@@ -10,7 +10,7 @@ from typing import Any
 
 from omegaconf import Container, DictConfig, ListConfig, OmegaConf
 
-from optim_hydra.errors import ConfigError, Problem
+from optim_hydra.errors import ConfigError, Problem, told
 
 __all__ = ["hide", "hide_in", "hiding", "references_of"]
 
@@ -96,7 +96,8 @@ def hiding(references: Mapping[str, str]) -> Iterator[None]:
 def _tells(cause: BaseException | None, references: Mapping[str, str]) -> bool:
     """Whether an error, or what it comes from, has one of the texts in it."""
     while cause is not None:
-        if any(value in str(cause) for value in references):
+        said = told(cause)
+        if any(value in said for value in references):
             return True
         cause = cause.__cause__ or cause.__context__
     return False

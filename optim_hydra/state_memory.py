@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from optim_hydra.errors import told
 from optim_hydra.needs import need_of
 from optim_hydra.state_slots import leaves, slots_of
 from optim_hydra.state_templates import copied
@@ -122,8 +123,7 @@ def _try(
             for optimizer in made:
                 _step(optimizer)
     except Exception as error:  # noqa: BLE001 - foreign code runs here
-        text = str(error).strip().splitlines()
-        return 0, f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+        return 0, told(error).splitlines()[0]
     return state_bytes(*made), ""
 
 

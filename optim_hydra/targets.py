@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from optim_hydra.declared import DECLARED, NameTakenError
-from optim_hydra.errors import Problems, TargetError, nearest
+from optim_hydra.errors import Problems, TargetError, nearest, told
 from optim_hydra.missing import (
     DEFAULT_IMPL,
     DISTRIBUTIONS,
@@ -107,22 +107,26 @@ def load_class(target: Target, problems: Problems) -> type[Optimizer] | None:
 
 def _import_module(target: Target, problems: Problems) -> ModuleType | None:
     try:
-        return importlib.import_module(target.impl)
-    except ModuleNotFoundError as error:
-        missing = error.name or ""
-        if target.impl == missing or target.impl.startswith(f"{missing}."):
-            what = not_installed(target.impl, missing)
-        else:
-            package = DISTRIBUTIONS.get(missing.partition(".")[0], "its package")
-            what = f"{target.impl} needs the module {missing}, which is not installed:"
-            what += f" pip install {package}"
-        problems.add(what, target.impl_key, TargetError, error)
+        module: ModuleType | None = importlib.import_module(target.impl)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code runs here
-        what = (
-            f"{target.impl} fails while it is imported: {type(error).__name__}: {error}"
-        )
+        what = f"{target.impl} fails while it is imported: {told(error)}"
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            what = _missing(target, error.name)
         problems.add(what, target.impl_key, TargetError, error)
-    return None
+        return None
+    if module is None:
+        what = f"{target.impl} leaves nothing in its place once it is imported"
+        problems.add(what, target.impl_key, TargetError)
+    return module
+
+
+def _missing(target: Target, missing: str) -> str:
+    if target.impl == missing or target.impl.startswith(f"{missing}."):
+        return not_installed(target.impl, missing, target.impl_key)
+    package = DISTRIBUTIONS.get(missing.partition(".")[0])
+    advice = f"pip install {package}" if package else "install its package"
+    what = f"{target.impl} needs the module {missing}, which is not installed:"
+    return f"{what} {advice}"
 
 
 def _take_class(
@@ -135,7 +139,7 @@ def _take_class(
         problems.add(what, target.name_key, TargetError)
         return None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - its __getattr__ runs
-        what = f"{target} can't be had: {type(error).__name__}: {error}"
+        what = f"{target} can't be had: {told(error)}"
         problems.add(what, target.name_key, TargetError, error)
         return None
     return _check_class(found, target, module, problems)
@@ -157,4 +161,20 @@ def _check_class(
         what = "torch.optim.Optimizer is the base class: choose one such as AdamW"
         problems.add(what, target.name_key, TargetError)
         return None
+    unreadable = _unreadable(found)
+    if unreadable:
+        problems.add(f"{target} {unreadable}", target.name_key, TargetError)
+        return None
     return cast("type[Optimizer]", found)
+
+
+def _unreadable(cls: Any) -> str:
+    """Say why a class can't be told from others; nothing where it can."""
+    try:
+        words = (cls.__module__, cls.__name__, cls.__qualname__)
+        hash((cls, cls.__mro__))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - its metaclass runs
+        return f"can't be read: {told(error)}"
+    if all(isinstance(word, str) for word in words):
+        return ""
+    return "can't be read: its module and names are no texts"

@@ -145,3 +145,71 @@ def test_hooks_of_a_broken_optimizer_are_made_ready(
     (module.weight.sum() * 1e6).backward()
     optimizer.step()
     assert 0 < (module.weight - before).abs().max() < 1e-6
+
+
+class AskedError(Exception):
+    """Tell that something was asked that should not have been, or in vain."""
+
+
+class Mute(Exception):  # noqa: N818 - the name is in the message
+    """Fail at being shown."""
+
+    def __str__(self) -> str:
+        raise AskedError
+
+
+class Unequal(type):
+    """Raise when it is compared or hashed."""
+
+    def __eq__(cls, other: object) -> bool:
+        raise AskedError
+
+    def __hash__(cls) -> int:
+        raise AskedError
+
+
+class Closed(type):
+    """Raise at every attribute."""
+
+    def __getattribute__(cls, name: str) -> Any:
+        raise AskedError(name)
+
+
+@pytest.mark.parametrize(
+    ("metaclass", "own", "message"),
+    [
+        (Unequal, {}, "AskedError"),
+        (Closed, {}, "AskedError: __module__"),
+        (type, {"__module__": 5}, "its module and names are no texts"),
+    ],
+)
+def test_a_class_that_can_not_be_read_is_refused(
+    module: nn.Module,
+    monkeypatch: pytest.MonkeyPatch,
+    metaclass: type,
+    own: dict[str, Any],
+    message: str,
+) -> None:
+    offer(monkeypatch, "hostile_impl", Hostile=metaclass("Hostile", (SGD,), own))
+    error = refused(module, NODE)
+    assert str(error) == f"hostile_impl.Hostile can't be read: {message} @ optimizer"
+
+
+def test_a_class_beside_the_one_that_is_meant_is_not_compared(
+    module: nn.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = Unequal("Beside", (), {})
+    offer(monkeypatch, "hostile_impl", Hostile=SGD, Beside=beside)
+    assert type(build_optimizer(module, NODE)) is SGD
+
+
+def test_an_error_that_can_not_be_shown_is_named(
+    module: nn.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Hostile(SGD):
+        def __init__(self, params: Any, lr: float = 1e-3) -> None:
+            raise Mute
+
+    offer(monkeypatch, "hostile_impl", Hostile=Hostile)
+    name = f"{__name__}.{Hostile.__qualname__}"
+    assert str(refused(module, NODE)) == f"{name} refuses its arguments: Mute"

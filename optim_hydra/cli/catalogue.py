@@ -17,6 +17,7 @@ from typing import Any
 
 from torch.optim import Optimizer
 
+from optim_hydra.errors import told
 from optim_hydra.missing import DEFAULT_IMPL, DISTRIBUTIONS, optimizer_names
 
 __all__ = ["MODULES", "Package", "catalogue", "quiet", "version_of"]
@@ -103,8 +104,7 @@ def _read(impl: str) -> Package:
             module = importlib.import_module(impl)
             package.classes = _classes(module, top)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code runs here
-        text = str(error).strip().splitlines()
-        package.failure = f"{type(error).__name__}: {text[0] if text else ''}"
+        package.failure = told(error).splitlines()[0]
     return package
 
 

@@ -15,7 +15,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from optim_hydra.builder import build_optimizer
-from optim_hydra.errors import ConfigError
+from optim_hydra.errors import ConfigError, told
 from optim_hydra.missing import DEFAULT_IMPL
 from optim_hydra.needs import PROTOCOLS, Need, need_of
 from optim_hydra.signature import Argument, signature_of
@@ -185,7 +185,7 @@ def tried(node: dict[str, Any]) -> tuple[Optimizer | None, str]:
         except ConfigError as error:
             failed = str(error)
         except Exception as error:  # noqa: BLE001 - foreign code runs here
-            failed = f"{type(error).__name__}: {error}"
+            failed = told(error)
     return None, failed
 
 

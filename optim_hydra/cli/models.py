@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from optim_hydra.errors import WrongObjectError, nearest
+from optim_hydra.errors import WrongObjectError, nearest, told
 
 __all__ = ["make_model", "models_by_node"]
 
@@ -76,7 +76,7 @@ def _imported(path: str, text: str) -> Any:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:
         msg = f"--model {text}: {module_name} can't be imported from {here}:"
-        msg += f" {type(error).__name__}: {error}"
+        msg += f" {told(error)}"
         raise WrongObjectError(msg) from error
     if not hasattr(module, name):
         near = nearest(name, vars(module))
@@ -95,7 +95,7 @@ def _call(function: Any, text: str, arguments: str) -> Any:
         with torch.device("meta"):
             return function(*positional, **named)
     except (Exception, SystemExit) as error:
-        msg = f"--model {text} fails: {type(error).__name__}: {error}"
+        msg = f"--model {text} fails: {told(error)}"
         raise WrongObjectError(msg) from error
 
 
