@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from optim_hydra.errors import OptimHydraError
+from optim_hydra.errors import OptimHydraError, WrongObjectError
 
 __all__ = [
     "DECLARED",
@@ -49,6 +49,11 @@ class Declared:
 DECLARED = Declared()
 
 
+def is_path(text: str) -> bool:
+    """Whether a text is a Python name, or a dotted path of them."""
+    return all(part.isidentifier() for part in text.split("."))
+
+
 def path_of(thing: object) -> str:
     """Return where a class or function is defined; text is a path already."""
     if isinstance(thing, str):
@@ -81,13 +86,25 @@ def set_allowed_impls(impls: str | Iterable[str] | None) -> None:
     Meant for programs that run configs of others. It is set from Python and never
     from a config; `optim_hydra.main` carries it to the workers of every launcher.
 
+    Raises:
+        WrongObjectError: One of them is no name of a module, such as `torch.*`.
+
     Example:
         >>> set_allowed_impls(["torch.optim", "torchao.optim"])
         >>> set_allowed_impls(None)
 
     """
-    impls = [impls] if isinstance(impls, str) else impls
-    DECLARED.allowed_impls = None if impls is None else frozenset(impls)
+    if impls is None:
+        DECLARED.allowed_impls = None
+        return
+    is_list = isinstance(impls, Iterable) and not isinstance(impls, (str, bytes))
+    names: list[Any] = list(impls) if is_list else [impls]
+    for name in names:
+        if not (isinstance(name, str) and is_path(name)):
+            msg = "set_allowed_impls takes whole names of modules, such as torch.optim,"
+            msg += f" not {name!r}"
+            raise WrongObjectError(msg)
+    DECLARED.allowed_impls = frozenset(names)
 
 
 def declare_arguments(cls: type, *names: str) -> None:

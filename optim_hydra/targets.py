@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from optim_hydra.declared import DECLARED, NameTakenError
+from optim_hydra.declared import DECLARED, NameTakenError, is_path
 from optim_hydra.errors import Problems, TargetError, nearest, told
 from optim_hydra.missing import (
     DEFAULT_IMPL,
@@ -55,7 +55,7 @@ def resolve_target(impl: str, name: str, problems: Problems) -> Target | None:
         return Target(registered.__module__, registered.__qualname__, found=registered)
     dotted = registered or name
     for text, key in ((impl, "optimizer_impl"), (dotted, "optimizer")):
-        if not _is_path(text):
+        if not is_path(text):
             what = f"{text!r} is neither a Python name nor a dotted path of them"
             problems.add(what, key, TargetError)
             return None
@@ -75,15 +75,11 @@ def resolve_target(impl: str, name: str, problems: Problems) -> Target | None:
 def plain_target(path: str, problems: Problems) -> Target | None:
     """Read the `_target_` of a plain Hydra node."""
     impl, _, name = path.rpartition(".")
-    if not (impl and _is_path(path)):
+    if not (impl and is_path(path)):
         what = f"{path!r} is no dotted path of a class: write torch.optim.SGD, or"
         problems.add(f"{what} optimizer: SGD without _target_", "_target_", TargetError)
         return None
     return Target(impl, name, "_target_", "_target_")
-
-
-def _is_path(text: str) -> bool:
-    return all(part.isidentifier() for part in text.split("."))
 
 
 def load_class(target: Target, problems: Problems) -> type[Optimizer] | None:
@@ -96,7 +92,7 @@ def load_class(target: Target, problems: Problems) -> type[Optimizer] | None:
         return _check_class(target.found, target, None, problems)
     allowed_impls = DECLARED.allowed_impls
     if allowed_impls is not None and target.impl not in allowed_impls:
-        allowed = ", ".join(sorted(allowed_impls))
+        allowed = ", ".join(sorted(allowed_impls)) or "none"
         what = f"{target.impl} is not among the modules this program allows: {allowed};"
         what += " the program itself adds one by set_allowed_impls"
         problems.add(what, target.impl_key, TargetError)

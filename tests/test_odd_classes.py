@@ -18,7 +18,8 @@ from optim_hydra import (
     register_schedule,
     validate,
 )
-from optim_hydra.declared import NameTakenError, set_allowed_impls
+from optim_hydra.declared import DECLARED, NameTakenError, set_allowed_impls
+from optim_hydra.errors import WrongObjectError
 
 
 class Broken(torch.optim.Optimizer):
@@ -108,6 +109,37 @@ def test_a_set_of_letters_is_no_allow_list(module: nn.Module) -> None:
     build_optimizer(module, {})
     with pytest.raises(ConfigError, match="not among the modules this program allows"):
         build_optimizer(module, {"optimizer_impl": "torchao.optim", "optimizer": "A"})
+
+
+@pytest.mark.parametrize(
+    ("impls", "shown"),
+    [
+        (["torch.optim", "torch.*"], "'torch.*'"),
+        ("", "''"),
+        ([None], "None"),
+        (b"torch", "b'torch'"),
+        (5, "5"),
+    ],
+)
+def test_only_whole_names_of_modules_are_allowed(impls: Any, shown: str) -> None:
+    set_allowed_impls("torch.optim")
+    with pytest.raises(WrongObjectError) as caught:
+        set_allowed_impls(impls)
+    assert str(caught.value) == (
+        "set_allowed_impls takes whole names of modules, such as torch.optim, not"
+        f" {shown}"
+    )
+    assert DECLARED.allowed_impls == {"torch.optim"}
+
+
+def test_nothing_at_all_can_be_allowed(module: nn.Module) -> None:
+    set_allowed_impls([])
+    with pytest.raises(ConfigError) as caught:
+        build_optimizer(module, {})
+    assert str(caught.value) == (
+        "torch.optim is not among the modules this program allows: none; the program"
+        " itself adds one by set_allowed_impls @ optimizer_impl"
+    )
 
 
 def test_errors_travel_between_processes(module: nn.Module) -> None:
