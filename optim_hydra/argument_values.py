@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import re
 from collections.abc import Collection
 from typing import Any
@@ -13,6 +14,8 @@ from optim_hydra.value_checks import Flag, Refused, shown, to_float
 __all__ = ["fit_value"]
 
 FLAG = Flag()
+_NONE = {"None", "NoneType", "Optional", "Union", "typing"}
+_SCALARS = {"bool": "a bool", "int": "an int", "float": "a float", "str": "text"}
 
 
 def fit_value(value: Any, argument: Argument) -> Any:
@@ -50,31 +53,44 @@ def _words(argument: Argument) -> set[str]:
 
 
 def _number(value: Any, default: float, words: Collection[str] = ()) -> Any:
-    if isinstance(value, (str, bool, tuple, list, dict)) or value is None:
-        number = _from_text(value, whole=isinstance(default, int))
-        if number is None:
-            msg = f"{shown(value)} is not a number such as {default}"
+    if _is_tensor(value):
+        return value
+    number = _real(value, whole=isinstance(default, int))
+    if number is None:
+        msg = f"{shown(value)} is not a number such as {default}"
+        raise Refused(msg)
+    as_float = to_float(number)
+    if as_float is None or (math.isfinite(default) and not math.isfinite(as_float)):
+        msg = f"{shown(number)} is not a finite number"
+        raise Refused(msg)
+    if isinstance(default, int) and isinstance(number, float):
+        if number.is_integer():
+            return int(number)
+        if words == {"int"}:
+            msg = f"{shown(number)} is not a whole number such as {default}"
             raise Refused(msg)
-        value = number
-    if isinstance(value, (int, float)):
-        number = to_float(value)
-        if number is None or (math.isfinite(default) and not math.isfinite(number)):
-            msg = f"{shown(value)} is not a finite number"
-            raise Refused(msg)
-        if isinstance(default, int) and isinstance(value, float):
-            if value.is_integer():
-                return int(value)
-            if words == {"int"}:
-                msg = f"{shown(value)} is not a whole number such as {default}"
-                raise Refused(msg)
-        return to_float(value) if isinstance(default, float) else value
-    return value  # a tensor, where a class takes one
+    return as_float if isinstance(default, float) else number
 
 
-def _from_text(value: Any, *, whole: bool) -> float | None:
-    """Return numeric text as a number: an int in full precision where one is due."""
-    if not isinstance(value, str):
+def _is_tensor(value: Any) -> bool:
+    from torch import Tensor  # noqa: PLC0415 - torch only once a class is due
+
+    return isinstance(value, Tensor)
+
+
+def _real(value: Any, *, whole: bool) -> float | None:
+    """Return a number, or text that is one, as an int or a float; else None."""
+    if isinstance(value, str):
+        return _from_text(value, whole=whole)
+    if isinstance(value, bool):
         return None
+    if isinstance(value, (int, float)):
+        return value
+    return float(value) if isinstance(value, numbers.Real) else None
+
+
+def _from_text(value: str, *, whole: bool) -> float | None:
+    """Return numeric text as a number: an int in full precision where one is due."""
     if whole:
         try:
             return int(value)
@@ -109,12 +125,12 @@ def _items(value: Any, argument: Argument) -> tuple[Any, ...]:
 
 def _by_annotation(value: Any, argument: Argument) -> Any:
     """Fit a value whose default says nothing, by the words of the annotation."""
-    words = _words(argument)
+    words = _words(argument) - _NONE
     if value is None or "Literal" in words:
         return value
-    if "bool" in words and words <= {"bool", "None", "NoneType", "Optional", "typing"}:
-        return FLAG(value)
-    if not isinstance(value, str) or "str" in words:
+    if not isinstance(value, str):
+        return _scalar(value, words)
+    if "str" in words:
         return value
     if "float" in words:
         return _number(value, 0.0)
@@ -125,3 +141,30 @@ def _by_annotation(value: Any, argument: Argument) -> Any:
         msg = f"{shown(value)} is not a whole number"
         raise Refused(msg)
     return FLAG(value) if "bool" in words else value
+
+
+def _scalar(value: Any, words: set[str]) -> Any:
+    """Return what is no text, checked where the annotation names plain kinds alone.
+
+    Raises:
+        Refused: It is of none of them, or no number at all.
+
+    """
+    if words == {"bool"}:
+        return FLAG(value)
+    if isinstance(value, float) and math.isnan(value):
+        msg = f"{shown(value)} is not a number"
+        raise Refused(msg)
+    if not words or not words <= _SCALARS.keys():
+        return value
+    is_number = isinstance(value, numbers.Real) or _is_tensor(value)
+    fits = bool(words & {"int", "float"}) and is_number
+    if isinstance(value, bool):
+        fits = "bool" in words
+    elif isinstance(value, float) and words == {"int"}:
+        fits = value.is_integer()
+    if not fits:
+        due = " or ".join(text for word, text in _SCALARS.items() if word in words)
+        msg = f"{shown(value)} is not {due}"
+        raise Refused(msg)
+    return int(value) if words == {"int"} and isinstance(value, float) else value

@@ -10,6 +10,9 @@ from optim_hydra.value_checks import Choice, Real, Refused, Text, shown
 
 __all__ = ["Items", "Reals", "Texts"]
 
+# Sequences too, of letters and of numbers, but never meant as lists.
+_TEXTS = (str, bytes, bytearray)
+
 
 @dataclass(eq=False, repr=False)
 class Reals:
@@ -24,7 +27,7 @@ class Reals:
             Refused: It is no list, too short, or an element is refused.
 
         """
-        if isinstance(value, str) or not isinstance(value, Sequence):
+        if isinstance(value, _TEXTS) or not isinstance(value, Sequence):
             msg = f"{shown(value)} is not a list of floats: write [0.9, 0.999]"
             raise Refused(msg)
         if len(value) < 2:  # noqa: PLR2004 - no public class has a single beta
@@ -58,7 +61,7 @@ class Texts:
         if isinstance(value, str) and self.single:
             value = [value]
         example = self.example or f"[{', '.join(self.words[:2])}]"
-        if isinstance(value, str) or not isinstance(value, Sequence):
+        if isinstance(value, _TEXTS) or not isinstance(value, Sequence):
             msg = f"{shown(value)} is not a list of words: write {example}"
             raise Refused(msg)
         check = Choice(self.words) if self.words else Text(example)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
 from dataclasses import dataclass
@@ -36,7 +37,9 @@ def shown(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, (bool, int, float, list, tuple, dict)):
-        return str(value)
+        # Python writes no int of more than 4300 digits.
+        with contextlib.suppress(ValueError):
+            return str(value)
     return f"a {type(value).__name__}"
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from decimal import Decimal
+from fractions import Fraction
 from functools import partialmethod
 from typing import Any, Literal
 
@@ -43,8 +45,10 @@ class Typed:
         mode: Literal["int8", "fp8"] | None = None,
         eps: tuple[float | None, float] = (None, 1e-3),
         momentum: float = 0.9,
+        norm: float | str | None = None,
+        anything: Any = None,
     ) -> None:
-        self.read = (seed, k, flag, mode, eps, momentum)
+        self.read = (seed, k, flag, mode, eps, momentum, norm, anything)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +57,11 @@ class Typed:
         ({"seed": 9007199254740993}, 9007199254740993),
         ({"seed": "9007199254740993"}, 9007199254740993),
         ({"k": "12"}, 12),
+        ({"k": 12.0}, 12),
+        ({"momentum": Fraction(1, 2)}, 0.5),
+        ({"norm": float("inf")}, float("inf")),
+        ({"norm": "l2"}, "l2"),
+        ({"anything": [None]}, [None]),
         ({"mode": "int8"}, "int8"),
         ({"eps": ["1e-30", "1e-3"]}, (1e-30, 1e-3)),
         ({"eps": [None, 1]}, (None, 1.0)),
@@ -80,6 +89,46 @@ def test_values_of_another_kind_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigError) as caught:
         planned(Typed, **given)
     assert str(caught.value).endswith(f"@ optim.{next(iter(given))}")
+
+
+NUMBER = "is not a number such as 0.9"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"momentum": b"0.9"}, f"a bytes {NUMBER}"),
+        ({"momentum": np.array([0.9])}, f"a ndarray {NUMBER}"),
+        ({"momentum": print}, f"a builtin_function_or_method {NUMBER}"),
+        ({"momentum": {0.9}}, f"a set {NUMBER}"),
+        ({"momentum": 1j}, f"a complex {NUMBER}"),
+        ({"momentum": Decimal("0.9")}, f"a Decimal {NUMBER}"),
+        ({"momentum": 10**5000}, "a int is not a finite number"),
+        ({"k": float("nan")}, "nan is not a number"),
+        ({"k": 2.5}, "2.5 is not an int"),
+        ({"k": [1]}, "[1] is not an int"),
+        ({"k": True}, "True is not an int"),
+        ({"norm": b"l2"}, "a bytes is not a float or text"),
+        ({"anything": float("nan")}, "nan is not a number"),
+    ],
+)
+def test_what_is_no_number_is_refused_as_such(
+    given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        planned(Typed, **given)
+    assert str(caught.value) == f"{message} @ optim.{next(iter(given))}"
+
+
+def test_bytes_are_no_list_of_numbers(module: nn.Module) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build_optimizer(module, {"betas": bytes(2), "no_decay": b"", "lr": 10**5000})
+    assert str(caught.value) == (
+        "3 problems:\n"
+        "  - a bytes is not a list of floats: write [0.9, 0.999] @ betas\n"
+        "  - a bytes is not a list of words: write [bias, norm] @ no_decay\n"
+        "  - a int is not a float @ lr"
+    )
 
 
 def test_a_positional_only_parameter_and_a_partialmethod_can_be_configured() -> None:
