@@ -138,10 +138,11 @@ def _not_taken(cls: type, signature: Signature, item: Given) -> str:
     if item.key == "implementation":
         return f"{cls.__name__} has no {item.name} implementation: leave it null"
     accepted = f"(it takes {', '.join(signature.arguments)})"
+    hint = nearest(item.name, signature.arguments)
     if item.name in FIELDS:
-        hint = f": leave {item.name} at its default, or set strict=false"
-    else:
-        hint = nearest(item.name, signature.arguments)
+        is_field = not item.is_plain and not item.key.startswith(EXTRA)
+        at_default = f"leave {item.name} at its default, or set strict=false"
+        hint = f": {at_default if is_field else 'leave it out'}"
     return f"{cls.__name__} takes no {item.name}{hint} {accepted}"
 
 

@@ -35,6 +35,8 @@ class Given:
     key: str
     is_default: bool = False
     """Whether nobody set it for this class: left out where it does not fit."""
+    is_plain: bool = False
+    """Whether a plain Hydra node gives it, which has neither defaults nor `strict`."""
 
 
 def given_by_config(optim: OptimConfig, problems: Problems) -> list[Given]:
@@ -102,7 +104,7 @@ def given_by_rule(
 
 def given_by_plain_node(arguments: Mapping[str, Any]) -> list[Given]:
     """List what a plain Hydra node (`_target_: torch.optim.SGD`) gives."""
-    return [Given(name, value, name) for name, value in arguments.items()]
+    return [Given(n, value, n, is_plain=True) for n, value in arguments.items()]
 
 
 def _switches(implementation: str | None) -> dict[str, bool]:

@@ -111,6 +111,11 @@ def _plan_wrapped(
     """Plan the wrapped optimizer, and the wrapper's own arguments around it."""
     extra = dict(optim.override_optimizer_config or {})
     extra.pop(wrapper.argument, None)
+    for name in [n for n in FIELDS if n in extra]:
+        if name not in signature_of(wrapper.cls).arguments:
+            del extra[name]
+            what = f"the wrapped optimizer takes {name} from the node: set it there"
+            problems.add(what, f"{EXTRA}.{name}", UnknownKeyError)
     given = [
         Given(name, v, f"override_optimizer_config.{name}") for name, v in extra.items()
     ]

@@ -131,6 +131,28 @@ def test_bytes_are_no_list_of_numbers(module: nn.Module) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        ({"_target_": "torch.optim.SGD", "betas": [0.9, 0.99]}, "betas: leave it out"),
+        (
+            {"optimizer": "SGD", "override_optimizer_config": {"eps": 0.1}},
+            "eps: leave it out",
+        ),
+        (
+            {"optimizer": "SGD", "eps": 0.1},
+            "eps: leave eps at its default, or set strict=false",
+        ),
+    ],
+)
+def test_only_a_field_has_a_default_to_be_left_at(
+    module: nn.Module, node: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UnknownKeyError) as caught:
+        build_optimizer(module, node)
+    assert str(caught.value).startswith(f"SGD takes no {message} (it takes lr, ")
+
+
 def test_a_positional_only_parameter_and_a_partialmethod_can_be_configured() -> None:
     class Positional:
         def __init__(self, params: Any, /, lr: float = 1.0) -> None:

@@ -185,6 +185,11 @@ def test_adam_mini_takes_the_model() -> None:
             " actor.optim.override_optimizer_config.optimizer.optimizer",
         ),
         (
+            wrapped("Lookahead", {"optimizer": "SGD", "lr": 0.1}),
+            "the wrapped optimizer takes lr from the node: set it there @"
+            " actor.optim.override_optimizer_config.lr",
+        ),
+        (
             wrapped("AdamMini", {}, no_decay=["bias"]),
             "AdamMini takes the whole model and makes its own groups: choose another"
             " class for param_groups, no_decay and layer_decay @ actor.optim.optimizer",
@@ -199,7 +204,14 @@ def test_adam_mini_takes_the_model() -> None:
             " actor.optim.optimizer",
         ),
     ],
-    ids=["no class", "a number", "typing errors", "groups of a model", "two classes"],
+    ids=[
+        "no class",
+        "a number",
+        "typing errors",
+        "a field beside it",
+        "groups of a model",
+        "two classes",
+    ],
 )
 def test_what_is_wrong_with_a_wrapper_is_said_at_its_place(
     config: dict[str, Any], message: str
