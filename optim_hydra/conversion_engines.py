@@ -8,6 +8,7 @@ from optim_hydra.conversion_verl import convert_verl
 from optim_hydra.rewriting import EXTRA, SAME, Rewriting, rounded
 
 __all__ = [
+    "TITAN_BF16",
     "convert_automodel",
     "convert_torchtitan",
     "convert_veomni",
@@ -15,6 +16,7 @@ __all__ = [
     "convert_verl_veomni",
 ]
 
+TITAN_BF16 = "fused_opt_states_bf16"
 _PAIR = (0.9, 0.999)
 _TITAN_PAIR = (0.9, 0.95)
 _PLAIN = ("constant", "linear", "cosine")
@@ -33,7 +35,7 @@ _TITAN = (
 def convert_torchtitan(node: Rewriting) -> None:
     """Convert torchtitan's optimizer and schedule; its first step has a rate."""
     node.pair("beta1", "beta2", "betas", _TITAN_PAIR)
-    if node.get("implementation") == "fused_opt_states_bf16":
+    if node.get("implementation") == TITAN_BF16:
         why = "no equal for moments in bfloat16: write fused, or another class"
         node.asks("implementation", why)
     if "total_steps" in node:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from optim_hydra.checking import read_config
-from optim_hydra.conversion import SOURCES
+from optim_hydra.dialects import SOURCES
 from optim_hydra.errors import Problems, WrongObjectError, nearest
 from optim_hydra.migration import rename_keys
 from optim_hydra.node import read_as, read_node

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from optim_hydra.conversion import DIALECTS, Dialect, convert_items, dialect_of
+from optim_hydra.conversion import convert_items
+from optim_hydra.dialects import DIALECTS, Dialect, dialect_of
 from optim_hydra.errors import MigrationError, Problems
 from optim_hydra.foreign_keys import FOREIGN_ROWS
 from optim_hydra.rewriting import SAME, flat, nested
@@ -20,7 +21,7 @@ def convert_whole(
 
     Args:
         items: All items of the node; what is absent is at that library's default.
-        source: One of `conversion.SOURCES`.
+        source: One of `dialects.SOURCES`.
         at: Where the node stands.
         target: The dotted path or the name of its config class.
 

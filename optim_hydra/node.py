@@ -70,7 +70,7 @@ def read_as(config: object, source: str) -> Node:
 
     Args:
         config: As for `read_node`.
-        source: One of `conversion.SOURCES`.
+        source: One of `dialects.SOURCES`.
 
     Raises:
         ConfigError: Items have no equal; see also `read_node`.

@@ -11,8 +11,8 @@ from transformers.trainer_utils import SchedulerType
 from transformers.training_args import OptimizerNames
 
 from optim_hydra import convert_config
-from optim_hydra.conversion import DIALECTS, dialect_of
 from optim_hydra.conversion_transformers import TRAINER_CLASSES, TRAINER_SCHEDULES
+from optim_hydra.dialects import DIALECTS, dialect_of
 from optim_hydra.errors import Problems
 from optim_hydra.foreign_keys import FOREIGN_ROWS
 from optim_hydra.targets import Target, load_class

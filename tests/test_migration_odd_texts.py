@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from optim_hydra.conversion import DIALECTS, SOURCES, convert_items
+from optim_hydra.conversion import convert_items
+from optim_hydra.dialects import DIALECTS, SOURCES
 from optim_hydra.foreign_keys import FOREIGN_ROWS
 from optim_hydra.migrating.markdown import migrate_markdown
 from optim_hydra.migrating.python_code import migrate_python

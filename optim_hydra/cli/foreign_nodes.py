@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from optim_hydra.conversion import convert_items, dialect_of
+from optim_hydra.conversion import convert_items
+from optim_hydra.dialects import dialect_of
 from optim_hydra.errors import Problems, nearest
 from optim_hydra.foreign_keys import FOREIGN_KEYS, OTHER_NAMES, VERL_CLASSES
 from optim_hydra.node import Node
@@ -74,10 +75,10 @@ def _advice(key: str, items: Mapping[str, Any], outcome: Outcome | None) -> str:
     """Say what to write for a key of which no value of ours follows."""
     if key in FOREIGN_KEYS:
         return FOREIGN_KEYS[key].advice(items)
-    if outcome is not None:
-        return f"{key}: {outcome.undecided}"
     if key in OTHER_NAMES:
         return f"{key} is not known: write {OTHER_NAMES[key]}"
+    if outcome is not None:
+        return f"{key}: {outcome.undecided}"
     near = nearest(key, [name for name in CHECKS if not name.startswith("_")])
     hint = near or ": an argument of the class goes into override_optimizer_config"
     return f"{key} is not known{hint}"

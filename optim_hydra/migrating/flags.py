@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from optim_hydra.conversion import convert_items
 from optim_hydra.foreign_keys import FOREIGN_ROWS
+from optim_hydra.migrating.editors import Editor
 from optim_hydra.migrating.edits import (
     CannotEditError,
     Edit,
@@ -16,9 +17,8 @@ from optim_hydra.migrating.edits import (
     read_value,
     value_text,
 )
-from optim_hydra.migrating.overrides import quoted
 from optim_hydra.migrating.pieces import Piece
-from optim_hydra.migrating.removal import removed
+from optim_hydra.migrating.settled import Settled
 from optim_hydra.rewriting import SAME, Outcome
 from optim_hydra.tree import NODE_NAME
 
@@ -57,13 +57,16 @@ class _Flag:
     last: Piece
 
 
-def migrate_flags(pieces: Sequence[Piece], migrated: Migrated, source: str) -> None:
+def migrate_flags(
+    pieces: Sequence[Piece], migrated: Migrated, source: str, editor: Editor
+) -> None:
     """Note the edits and questions of one command's flags.
 
     Args:
         pieces: Of the command.
         migrated: Of the text in which they stand.
         source: `transformers`, `megatron` or `torchtitan`; others have no flags.
+        editor: Of this kind of text.
 
     """
     names = _names(source)
@@ -71,14 +74,16 @@ def migrate_flags(pieces: Sequence[Piece], migrated: Migrated, source: str) -> N
     if not flags or not _is_program(pieces, flags):
         return
     outcomes = convert_items({flag.key: flag.value for flag in flags}, source)
+    part = Settled("the optimizer of this command")
     for flag in flags:
         done = outcomes.get(flag.key, Outcome(((flag.key, SAME),)))
         try:
             if done.undecided:
                 raise CannotEditError(done.undecided)  # noqa: TRY301 - one way to ask
-            migrated.edits.append(_edit(flag, done, migrated.text))
+            part.edits.append(_edit(flag, done, editor))
         except CannotEditError as error:
-            migrated.ask(flag.first.start, flag.first.text, str(error))
+            part.ask(flag.first.start, flag.first.text, str(error))
+    part.note(migrated)
 
 
 def _is_program(pieces: Sequence[Piece], flags: Sequence[_Flag]) -> bool:
@@ -87,17 +92,15 @@ def _is_program(pieces: Sequence[Piece], flags: Sequence[_Flag]) -> bool:
     return is_kept or any(_PROGRAM.search(piece.text) for piece in pieces)
 
 
-def _edit(flag: _Flag, done: Outcome, text: str) -> Edit:
-    start, end = flag.first.outer[0], flag.last.outer[1]
+def _edit(flag: _Flag, done: Outcome, editor: Editor) -> Edit:
     if not done.new:
-        return removed(text, start, end)
-    new = []
-    for path, value in done.new:
-        held = flag.text if value is SAME else value_text(value, spaced=False)
-        quote = flag.last.quote if value is SAME else ""
-        piece = replace(flag.last, quote=quote)
-        new.append(quoted(f"{NODE_NAME}.{path}={held}", piece))
-    return Edit(start, end, " ".join(new))
+        return editor.remove(flag.first, flag.last)
+    texts = [
+        f"{NODE_NAME}.{path}="
+        + (flag.text if value is SAME else value_text(value, spaced=False))
+        for path, value in done.new
+    ]
+    return editor.replace(flag.first, flag.last, texts)
 
 
 def _names(source: str) -> dict[str, str]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from optim_hydra.foreign_keys import FOREIGN_KEYS
-from optim_hydra.migrating.edits import CannotEditError, Edit, Migrated
+from optim_hydra.migrating.editors import WordsEditor
+from optim_hydra.migrating.edits import Migrated
 from optim_hydra.migrating.overrides import migrate_command
 from optim_hydra.migrating.pieces import Piece, pieces_of
 from optim_hydra.migrating.python_code import migrate_python
@@ -36,7 +37,7 @@ def migrate_markdown(text: str, source: str = "") -> Migrated:
 
     Args:
         text: The whole page.
-        source: Of foreign keys and flags, one of `conversion.SOURCES`, or none.
+        source: Of foreign keys and flags, one of `dialects.SOURCES`, or none.
 
     """
     migrated = Migrated(text)
@@ -73,16 +74,12 @@ def _speaks(code: str) -> bool:
 def _migrate_inline(
     text: str, start: int, end: int, migrated: Migrated, source: str
 ) -> None:
+    editor = WordsEditor(text, can_remove=False)
     for code in _INLINE.finditer(text, start, end):
         for pieces in _commands(text, code.start(1), code.end(1)):
-            migrate_command(pieces, migrated, source, _keep)
+            migrate_command(pieces, migrated, source, editor)
 
 
 def _commands(text: str, start: int, end: int) -> Iterator[list[Piece]]:
     for words in commands(text, start, end):
         yield list(pieces_of(words))
-
-
-def _keep(piece: Piece) -> Edit:
-    msg = f"{piece.text} says nothing: remove it"
-    raise CannotEditError(msg)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from optim_hydra.conversion import convert_items, dialect_of
+from optim_hydra.conversion import convert_items
+from optim_hydra.dialects import dialect_in_file
 from optim_hydra.errors import MigrationError
+from optim_hydra.migrating.editors import Editor
 from optim_hydra.migrating.edits import (
     CannotEditError,
     Edit,
@@ -17,6 +19,8 @@ from optim_hydra.migrating.edits import (
     value_text,
 )
 from optim_hydra.migrating.pieces import Piece
+from optim_hydra.migrating.settled import Settled
+from optim_hydra.migrating.sure_keys import is_always
 from optim_hydra.override_text import renamed_in_braces
 from optim_hydra.rewriting import SAME, Outcome, Unread
 from optim_hydra.tree import NODE_NAME
@@ -28,7 +32,6 @@ _OVERRIDE = re.compile(
 )
 _GROUP = re.compile(r"(?:\+|\+\+)?optim(?:@[\w.]+)?=(?P<name>[\w.]+)")
 _VERL_GROUPS = ("fsdp", "megatron", "veomni", "torchtitan", "automodel")
-Remove = Callable[[Piece], Edit]
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,10 @@ class Override:
 
     def text(self, path: str, value: Any) -> str:
         """Return the override of another key of the same node."""
-        # The new key is in every schema, where a `+` would be refused.
-        prefix = "++" if self.prefix == "+" else self.prefix
+        prefix = self.prefix
+        # In every schema, where a `+` would be refused, and not in every file.
+        if prefix == "+" or not (prefix or is_always(self.path, path)):
+            prefix = "++"
         held = self.value if value is SAME else f"={value_text(value, spaced=False)}"
         return f"{prefix}{self.node}.{path}{held}"
 
@@ -75,21 +80,21 @@ def read_overrides(pieces: Iterable[Piece]) -> list[Override]:
 
 
 def migrate_command(
-    pieces: Sequence[Piece], migrated: Migrated, source: str, remove: Remove
+    pieces: Sequence[Piece], migrated: Migrated, source: str, editor: Editor
 ) -> None:
     """Note the edits and questions of the overrides of one command.
 
     Args:
         pieces: Of the command.
         migrated: Of the text in which they stand.
-        source: Of foreign keys, one of `conversion.SOURCES`, or none.
-        remove: Makes the edit that takes one piece out, with the blanks beside it.
+        source: Of foreign keys, one of `dialects.SOURCES`, or none.
+        editor: Of this kind of text.
 
     """
     overrides = read_overrides(pieces)
     for node in dict.fromkeys(override.node for override in overrides):
         own = [override for override in overrides if override.node == node]
-        _migrate_node(own, migrated, source, remove)
+        _migrate_node(own, migrated, source, editor)
     for piece in pieces:
         if "{" in piece.text and NODE_NAME in piece.text:
             _migrate_braces(piece, migrated)
@@ -100,31 +105,35 @@ def migrate_command(
 
 
 def _migrate_node(
-    own: list[Override], migrated: Migrated, source: str, remove: Remove
+    own: list[Override], migrated: Migrated, source: str, editor: Editor
 ) -> None:
     items: dict[str, Any] = {}
     for override in own:
-        items[override.path] = override.read
-    dialect = dialect_of(source, items) if source else ""
+        # With `++` it is ours, from a schedule of torchtitan's: verl's file has it.
+        if (override.prefix, override.path) != ("++", "zero_indexed_step"):
+            items[override.path] = override.read
+    dialect = dialect_in_file(source, items)
     outcomes = convert_items(items, dialect)
+    part = Settled(f"{own[0].node} of this command" if dialect else "")
     for override in own:
         done = outcomes.get(override.path)
         if done is None:
             continue
-        key = f"{override.node}.{override.path}"
+        place = override.piece.start, f"{override.node}.{override.path}"
         if done.undecided:
-            migrated.ask(override.piece.start, key, done.undecided)
+            part.ask(*place, done.undecided)
             continue
         try:
-            migrated.edits.append(_edit(override, done, remove))
+            part.edits.append(_edit(override, done, editor))
         except CannotEditError as error:
-            migrated.ask(override.piece.start, key, str(error))
+            part.ask(*place, str(error))
+    part.note(migrated)
 
 
-def _edit(override: Override, done: Outcome, remove: Remove) -> Edit:
+def _edit(override: Override, done: Outcome, editor: Editor) -> Edit:
     piece, done = override.piece, done.as_written(override.read)
     if not done.new:
-        return remove(piece)
+        return editor.remove(piece, piece)
     if override.prefix == "~" and not all(value is SAME for _, value in done.new):
         msg = "a deleted key has no value to convert: delete ours"
         raise CannotEditError(msg)
@@ -135,15 +144,7 @@ def _edit(override: Override, done: Outcome, remove: Remove) -> Edit:
     if piece.quote and any(piece.quote in text for text in texts):
         msg = "its value has quotes: write ours by hand"
         raise CannotEditError(msg)
-    return Edit(*piece.outer, " ".join(quoted(text, piece) for text in texts))
-
-
-def quoted(text: str, piece: Piece) -> str:
-    """Put a text into the quotes that a piece had alone, or into those it needs."""
-    if not piece.is_alone:
-        return text
-    quote = piece.quote or ("'" if re.search(r"[\[\]{} *?]", text) else "")
-    return f"{quote}{text}{quote}"
+    return editor.replace(piece, piece, texts)
 
 
 def _migrate_braces(piece: Piece, migrated: Migrated) -> None:

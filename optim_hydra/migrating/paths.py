@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from optim_hydra.conversion import SOURCES
+from optim_hydra.dialects import SOURCES
 from optim_hydra.errors import WrongObjectError, nearest
 from optim_hydra.migrating.edits import Migrated, Question
 from optim_hydra.migrating.files import (
@@ -71,7 +71,7 @@ def migrate_paths(
 
     Args:
         paths: Of files and folders.
-        source: Whose foreign keys to convert, one of `conversion.SOURCES`, or none.
+        source: Whose foreign keys to convert, one of `dialects.SOURCES`, or none.
         check: Change nothing.
 
     Returns:

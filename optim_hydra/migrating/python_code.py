@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from optim_hydra.foreign_keys import FOREIGN_KEYS
-from optim_hydra.migrating.edits import CannotEditError, Edit, Migrated
+from optim_hydra.migrating.editors import ProgramEditor
+from optim_hydra.migrating.edits import Migrated
 from optim_hydra.migrating.overrides import migrate_command
 from optim_hydra.migrating.pieces import Piece, parts_of
 from optim_hydra.renamed_keys import RENAMED_KEYS
@@ -35,7 +36,7 @@ def migrate_python(text: str, source: str = "") -> Migrated:
 
     Args:
         text: The whole file.
-        source: Of foreign keys, one of `conversion.SOURCES`, or none.
+        source: Of foreign keys, one of `dialects.SOURCES`, or none.
 
     """
     migrated = Migrated(text)
@@ -58,15 +59,9 @@ def migrate_python(text: str, source: str = "") -> Migrated:
                 brackets[piece] = place.bracket[0]
             _ask_of_name(place, migrated)
         _ask_of_attribute(places[max(number - 4, 0) : number + 1], migrated)
-
-    def remove(piece: Piece) -> Edit:
-        if brackets[piece] != "[" or not piece.is_alone:
-            msg = "it says nothing: remove it"
-            raise CannotEditError(msg)
-        return _removed(text, piece)
-
+    editor = ProgramEditor(text, brackets)
     for pieces in groups.values():
-        migrate_command(pieces, migrated, source, remove)
+        migrate_command(pieces, migrated, source, editor)
     return migrated
 
 
@@ -94,23 +89,6 @@ def _pieces(place: _Place) -> Iterator[Piece]:
         is_alone = len(parts) == 1
         outer = (place.start, place.end) if is_alone else (start, end)
         yield Piece(start, end, part, outer, literal[2], is_alone=is_alone)
-
-
-def _removed(text: str, piece: Piece) -> Edit:
-    start, end = piece.outer
-    line = text.rfind("\n", 0, start) + 1
-    before = re.search(r",[ \t]*$", text[line:start])
-    if before:
-        return Edit(line + before.start(), end, "")
-    following = re.compile(r"\s*,[ \t]*").match(text, end)
-    if following:
-        end = following.end()
-        rest = re.compile(r"\r?\n").match(text, end)
-        if not text[line:start].strip() and rest:
-            return Edit(line, rest.end(), "")
-        return Edit(start, end, "")
-    before = re.search(r",\s*$", text[:start])
-    return Edit(before.start() if before else start, end, "")
 
 
 def _ask_of_name(place: _Place, migrated: Migrated) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from optim_hydra.migrating.edits import Edit, Migrated
+from optim_hydra.migrating.editors import WordsEditor
+from optim_hydra.migrating.edits import Migrated
 from optim_hydra.migrating.flags import migrate_flags
 from optim_hydra.migrating.overrides import migrate_command
-from optim_hydra.migrating.pieces import Piece, pieces_of
-from optim_hydra.migrating.removal import removed
+from optim_hydra.migrating.pieces import pieces_of
 from optim_hydra.migrating.shell_words import commands
 
 __all__ = ["migrate_script"]
@@ -17,16 +17,13 @@ def migrate_script(text: str, source: str = "") -> Migrated:
 
     Args:
         text: The whole file.
-        source: Of foreign keys and flags, one of `conversion.SOURCES`, or none.
+        source: Of foreign keys and flags, one of `dialects.SOURCES`, or none.
 
     """
     migrated = Migrated(text)
-
-    def remove(piece: Piece) -> Edit:
-        return removed(text, *piece.outer)
-
+    editor = WordsEditor(text)
     for words in commands(text):
         pieces = list(pieces_of(words))
-        migrate_command(pieces, migrated, source, remove)
-        migrate_flags(pieces, migrated, source)
+        migrate_command(pieces, migrated, source, editor)
+        migrate_flags(pieces, migrated, source, editor)
     return migrated

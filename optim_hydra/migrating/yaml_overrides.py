@@ -8,12 +8,15 @@ from typing import Any
 
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from optim_hydra.conversion import convert_items, dialect_of
+from optim_hydra.conversion import convert_items
+from optim_hydra.dialects import dialect_in_file
 from optim_hydra.errors import join_key
-from optim_hydra.migrating.edits import CannotEditError, Edit, Migrated
+from optim_hydra.migrating.editors import ListEditor
+from optim_hydra.migrating.edits import CannotEditError, Migrated
 from optim_hydra.migrating.overrides import Override, migrate_command, read_overrides
 from optim_hydra.migrating.pieces import Piece
-from optim_hydra.migrating.yaml_edits import Change, change_edits
+from optim_hydra.migrating.settled import Settled
+from optim_hydra.migrating.yaml_edits import Change, Items, change_edits
 from optim_hydra.migrating.yaml_nodes import pairs_of
 from optim_hydra.renamed_keys import RENAMED_KEYS
 from optim_hydra.rewriting import SAME
@@ -48,17 +51,21 @@ def migrate_sweep(
     for node in dict.fromkeys(override.node for _, override in overrides):
         own = {o.path: (n, o) for n, o in overrides if o.node == node}
         items = {path: override.read for path, (_, override) in own.items()}
-        dialect = dialect_of(source, items) if source else ""
+        dialect = dialect_in_file(source, items)
+        part = Settled(f"{node} of this sweep" if dialect else "")
+        swept: dict[int, Items] = {}
         for path, done in convert_items(items, dialect).items():
             number, override = own[path]
             if done.undecided:
-                key = f"{node}.{path}"
-                migrated.ask(override.piece.start, key, done.undecided)
+                part.ask(override.piece.start, f"{node}.{path}", done.undecided)
             else:
-                change.by_number[number] = [
+                swept[number] = [
                     (override.text(new, SAME).removesuffix(override.value), held)
                     for new, held in done.new
                 ]
+        part.has_more = bool(swept)
+        part.note(migrated)
+        change.by_number.update({} if part.waits else swept)
     if not change.by_number:
         return None
     try:
@@ -89,17 +96,14 @@ def migrate_list(
             piece = Piece(start, end, item.value, (start, end), quote, is_alone=False)
             pieces[piece] = item
     part = Migrated(migrated.text)
-    migrate_command(list(pieces), part, source, _keep)
+    migrate_command(list(pieces), part, source, ListEditor())
     texts: dict[int, str] = {}
     for edit in part.edits:
         piece = next(p for p in pieces if p.start <= edit.start <= edit.end <= p.end)
         new = f"{migrated.text[piece.start : edit.start]}{edit.new}"
         new += migrated.text[edit.end : piece.end]
-        if " " in new and " " not in piece.text:
-            migrated.ask(piece.start, piece.text, f"write two items here: {new}")
-        else:
-            migrated.edits.append(edit)
-            texts[id(pieces[piece])] = new
+        migrated.edits.append(edit)
+        texts[id(pieces[piece])] = new
     migrated.questions += part.questions
     return texts
 
@@ -114,8 +118,3 @@ def migrate_text_blocks(root: Node, migrated: Migrated) -> None:
                 new: Any = RENAMED_KEYS[found[1]].new
                 why = f"it stands in a text: write {new}"
                 migrated.ask(found.start(), f"{at}: optim.{found[1]}", why)
-
-
-def _keep(piece: Piece) -> Edit:
-    msg = f"{piece.text} says nothing: remove it"
-    raise CannotEditError(msg)

@@ -8,9 +8,11 @@ from pathlib import PurePath
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
-from optim_hydra.conversion import convert_items, dialect_of
+from optim_hydra.conversion import convert_items
+from optim_hydra.dialects import dialect_in_file
 from optim_hydra.errors import join_key
 from optim_hydra.migrating.edits import CannotEditError, Edit, Migrated, value_text
+from optim_hydra.migrating.settled import Settled
 from optim_hydra.migrating.yaml_edits import Change, change_edits
 from optim_hydra.migrating.yaml_items import Item, items_of
 from optim_hydra.migrating.yaml_nodes import (
@@ -27,7 +29,7 @@ from optim_hydra.migrating.yaml_overrides import (
 from optim_hydra.migrating.yaml_proof import compose_all, is_proven
 from optim_hydra.rewriting import EXTRA, SAME, Outcome
 from optim_hydra.schema import CHECKS
-from optim_hydra.tree import NODE_NAME, is_our_target
+from optim_hydra.tree import NODE_NAME
 
 __all__ = ["migrate_yaml"]
 
@@ -38,7 +40,7 @@ def migrate_yaml(text: str, path: PurePath, source: str = "") -> Migrated:
     Args:
         text: The whole file, without a byte order mark.
         path: Whose folder tells the config group.
-        source: Of foreign keys, one of `conversion.SOURCES`, or none.
+        source: Of foreign keys, one of `dialects.SOURCES`, or none.
 
     """
     migrated = Migrated(text)
@@ -109,8 +111,8 @@ def _migrate_node(
     given = {**inherited, **values}
     if source != "verl" or not target.startswith("verl."):
         given.pop("_target_", None)
-    is_foreign = source and not is_our_target(target)
-    dialect = dialect_of(source, given, target) if is_foreign else ""
+    dialect = dialect_in_file(source, given, target)
+    part = Settled(f"the node {node.at or NODE_NAME}" if dialect else "")
     settled: dict[str, Outcome] = {}
     for path, done in convert_items(given, dialect).items():
         if path not in items:
@@ -119,16 +121,17 @@ def _migrate_node(
         if not why and node.shared:
             why = "it stands in a mapping that is no optimizer node at another place"
         if why:
-            migrated.ask(items[path].index, join_key(node.at, path), why)
+            part.ask(items[path].index, join_key(node.at, path), why)
         else:
             settled[path] = done
-    _edit(node, items, settled, migrated, changes)
+    _edit(node, items, settled, part, migrated, changes)
 
 
-def _edit(
+def _edit(  # noqa: PLR0913, PLR0917 - a node, what is settled, and where to note it
     node: FoundNode,
     items: Mapping[str, Item],
     settled: Mapping[str, Outcome],
+    part: Settled,
     migrated: Migrated,
     changes: dict[int, Change],
 ) -> None:
@@ -139,15 +142,16 @@ def _edit(
             _edits(node, items, {path: outcome}, migrated.text)
         except CannotEditError as error:
             del done[path]
-            _ask(node, path, items[path], outcome, error, migrated)
+            _ask(node, path, items[path], outcome, error, part)
     try:
-        made, edits = _edits(node, items, done, migrated.text)
+        made, part.edits = _edits(node, items, done, migrated.text)
     except CannotEditError as error:
+        made = []
         for path, outcome in done.items():
-            _ask(node, path, items[path], outcome, error, migrated)
-        return
-    migrated.edits += edits
-    changes.update({id(change.mapping): change for change in made})
+            _ask(node, path, items[path], outcome, error, part)
+    part.note(migrated)
+    if not part.waits:
+        changes.update({id(change.mapping): change for change in made})
 
 
 def _ask(  # noqa: PLR0913, PLR0917 - the item, its place and its trouble
@@ -156,7 +160,7 @@ def _ask(  # noqa: PLR0913, PLR0917 - the item, its place and its trouble
     item: Item,
     outcome: Outcome,
     error: CannotEditError,
-    migrated: Migrated,
+    part: Settled,
 ) -> None:
     texts = [
         f"{name}: {value_text(item.value if value is SAME else value)}"
@@ -164,7 +168,7 @@ def _ask(  # noqa: PLR0913, PLR0917 - the item, its place and its trouble
     ]
     what = f"write {', '.join(texts)}" if texts else "remove it"
     why = f"it can't be edited here, {error}: {what}"
-    migrated.ask(item.index, join_key(node.at, path), why)
+    part.ask(item.index, join_key(node.at, path), why)
 
 
 def _edits(
