@@ -6,6 +6,7 @@ from typing import Any
 
 from optim_hydra.conversion_verl import convert_verl
 from optim_hydra.rewriting import EXTRA, SAME, Rewriting, rounded
+from optim_hydra.schedule import SCHEDULES
 
 __all__ = [
     "TITAN_BF16",
@@ -19,6 +20,7 @@ __all__ = [
 TITAN_BF16 = "fused_opt_states_bf16"
 _PAIR = (0.9, 0.999)
 _TITAN_PAIR = (0.9, 0.95)
+_ALL = f"{', '.join(SCHEDULES)} or your own"
 _PLAIN = ("constant", "linear", "cosine")
 _WARMUP = ("warmup_steps", "lr_warmup_steps", "lr_warmup_steps_ratio")
 _LENGTH = ("total_steps", "total_training_steps")
@@ -76,7 +78,7 @@ def _convert_decay(node: Rewriting) -> None:
     kind = kind or "linear"
     if "decay_ratio" in node and ratio == 0.0:
         new = (("lr_scheduler_type", "constant"),)
-        node.goes("min_lr_factor")  # of no effect
+        node.idles("min_lr_factor", "min_lr_ratio", "decay_ratio: 0.0")
     elif ratio is not None or kind == "sqrt":
         ratio = _all_after_warmup(node) if ratio is None else ratio
         if ratio is None:
@@ -121,11 +123,11 @@ def convert_veomni(node: Rewriting) -> None:
     if "lr_scheduler_type" not in node and node.get("lr_decay_style") in _PLAIN:
         node.becomes("lr_decay_style", ("lr_scheduler_type", SAME))
     elif "lr_scheduler_type" not in node:
-        why = "no schedule for it: write lr_scheduler_type, one of constant, linear,"
-        node.asks("lr_decay_style", f"{why} cosine, wsd or your own")
+        why = f"no schedule for it: write lr_scheduler_type, one of {_ALL}"
+        node.asks("lr_decay_style", why)
     schedule = node.get("lr_scheduler_type") or node.get("lr_decay_style")
     if schedule == "constant" or (node.whole and schedule is None):
-        node.goes("lr_min")
+        node.idles("lr_min", "min_lr_ratio", "the schedule constant")
     if node.number("lr_decay_ratio") not in (None, 1.0):
         why = "it ends the decay before the run ends: write total_training_steps, the"
         node.asks("lr_decay_ratio", f"{why} step at which it ends")
@@ -137,29 +139,32 @@ def convert_verl_veomni(node: Rewriting) -> None:
     steps = node.number("lr_warmup_steps")
     if steps is not None and steps > 0:
         node.outcomes.pop("lr_warmup_steps_ratio", None)
-        why = "verl gives VeOmni no lr_warmup_steps, only the ratio: remove it, or keep"
-        node.asks("lr_warmup_steps", f"{why} it and remove lr_warmup_steps_ratio")
+        why = "verl gives VeOmni no lr_warmup_steps, so the ratio held: write -1, and"
+        node.asks("lr_warmup_steps", f"{why} the share in lr_warmup_steps_ratio")
     for key in node.items:
         if key.startswith(f"{EXTRA}."):
-            why = (
-                "verl gives VeOmni no override_optimizer_config: remove it, or keep it"
-            )
-            node.asks(key, f"{why} to have it here")
+            why = f"verl gives VeOmni no {EXTRA}, so it had no effect: remove it, and"
+            node.asks(key, f"{why} add what you want to have once this is converted")
     convert_veomni(node)
 
 
 def convert_automodel(node: Rewriting) -> None:
     """Convert verl's group for NeMo Automodel, which has most of our names."""
     convert_verl(node)
-    node.goes("num_cycles", "zero_indexed_step")  # read by nobody
+    for key, default in (("num_cycles", 0.5), ("zero_indexed_step", True)):
+        if node.whole or node.get(key) != default:
+            node.goes(key)  # read by nobody
     schedule = node.get("lr_scheduler_type")
     if schedule == "constant":
-        node.goes("min_lr_ratio")
+        node.idles("min_lr_ratio", "min_lr_ratio", "the schedule constant")
+    elif schedule == "inverse-square-root":
+        why = "no schedule of this name: write inverse_sqrt, the same curve after a"
+        node.asks("lr_scheduler_type", f"{why} warmup")
     elif schedule not in (None, *_PLAIN):
-        why = f"no schedule for Automodel's {schedule}: write one of"
-        node.asks("lr_scheduler_type", f"{why} constant, linear, cosine, wsd, your own")
+        why = f"no schedule for Automodel's {schedule}: write one of {_ALL}"
+        node.asks("lr_scheduler_type", why)
     if "init_lr_ratio" in node and node.items["init_lr_ratio"] is None:
-        node.goes("init_lr_ratio")
+        node.becomes("init_lr_ratio", ("lr_warmup_init_ratio", 0.0))
     for key in ("master_weights", "store_param_remainders"):
         if node.get(key):
             node.becomes(key, (f"{EXTRA}.{key}", node.items[key]))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from optim_hydra.conversion_verl import convert_verl
+from optim_hydra.conversion_verl import convert_verl, own_arguments
 from optim_hydra.rewriting import EXTRA, Rewriting, rounded
+from optim_hydra.schedule import SCHEDULES
 
 __all__ = [
     "MEGATRON_DECAYS",
@@ -25,6 +26,8 @@ MEGATRON_DECAYS = {
 }
 _PAIR = (0.9, 0.999)
 _MOMENTUM = 0.9
+_DECAY = ("lr_wsd_decay_style", "lr_wsd_decay_steps", "lr_wsd_decay_iters")
+_NO_LENGTH = ("total_training_steps", -1)
 _MUON = (
     "its Muon is scaled in another way than torch's: choose the group muon, or write"
     " param_groups with the role hidden for it"
@@ -43,37 +46,54 @@ def convert_megatron(node: Rewriting) -> None:
         elif name == "sgd_momentum":
             _convert_momentum(node, key)
         elif key.startswith(f"{EXTRA}.") and not name.startswith("adam_beta"):
-            why = f"{name} is an argument of Megatron's optimizer config: remove it, or"
-            node.asks(key, f"{why} write an argument of the class")
+            _check_argument(node, key, name)
     if node.number("clip_grad") == 0.0:
         node.becomes("clip_grad", ("clip_grad", None))  # 0 switches Megatron's off
     _convert_schedule(node)
     _convert_length(node)
-    for key, policy in (
-        ("use_checkpoint_opt_param_scheduler", "checkpoint"),
-        ("override_opt_param_scheduler", "config"),
-    ):
-        if node.get(key) is False:
-            node.goes(key)
-        elif node.get(key) is True:
-            node.becomes(key, ("on_resume", policy))
+    _convert_policy(node)
 
 
 def convert_verl_megatron(node: Rewriting) -> None:
     """Convert verl's Megatron group, which hands no betas on."""
     betas = node.get("betas")
-    is_set = isinstance(betas, (list, tuple)) and list(betas) != list(_PAIR)
-    if is_set:
-        why = "verl gives Megatron no betas, so it had [0.9, 0.999]: remove betas, or"
-        why += f" keep it to have {list(betas)}"
+    if any("adam_beta" in key for key in node.items):
+        node.goes("betas")  # those of override_optimizer_config are the ones that hold
+    elif isinstance(betas, (list, tuple)) and list(betas) != list(_PAIR):
+        why = "verl gives Megatron no betas, so it had [0.9, 0.999]: write these or, to"
+        why += f" have {list(betas)}, adam_beta1 and adam_beta2 in {EXTRA}"
         node.asks("betas", why)
     convert_verl(node)
     convert_megatron(node)
-    if not is_set and any("adam_beta" in key for key in node.items):
-        node.goes("betas")  # those of override_optimizer_config are the ones that hold
+
+
+def _check_argument(node: Rewriting, key: str, name: str) -> None:
+    """Ask about what is handed to Megatron, unless the class here takes it."""
+    cls = _CLASSES.get(str(node.get("optimizer") or "").lower(), "AdamW")
+    if name not in own_arguments("torch.optim", cls):
+        why = f"{name} is an argument of Megatron's optimizer config: remove it, or"
+        node.asks(key, f"{why} write an argument of {cls}")
+
+
+def _convert_policy(node: Rewriting) -> None:
+    """Convert the two switches that say whose schedule holds after a resume."""
+    policies = {
+        "use_checkpoint_opt_param_scheduler": "checkpoint",
+        "override_opt_param_scheduler": "config",
+    }
+    is_on = any(node.get(key) is True for key in policies)
+    for key, policy in policies.items():
+        if node.get(key) is True:
+            node.becomes(key, ("on_resume", policy))
+        elif node.get(key) is False and (is_on or node.whole):
+            node.goes(key)
+        elif node.get(key) is False:
+            node.becomes(key, ("on_resume", "config"))
 
 
 def _convert_class(node: Rewriting) -> None:
+    if "optimizer_impl" in node:
+        return  # somebody decided for a class of ours
     name = str(node.get("optimizer") or "").lower()
     muon = [key for key in node.items if key.startswith("muon_")]
     if name == "muon":
@@ -112,21 +132,35 @@ def _convert_schedule(node: Rewriting) -> None:
     style = str(node.get("lr_decay_style") or "")
     if style in MEGATRON_STYLES:
         node.becomes("lr_decay_style", ("lr_scheduler_type", style))
-        node.goes("lr_wsd_decay_style", "lr_wsd_decay_steps", "lr_wsd_decay_iters")
+        _drop_decay(node, style)
         if style == "constant":
-            node.goes("min_lr")
+            node.idles("min_lr", "min_lr_ratio", "the schedule constant")
     elif style.lower() == "wsd":
         node.becomes("lr_decay_style", ("lr_scheduler_type", "wsd"))
         _convert_decay(node)
     elif "lr_decay_style" in node:
         shown = style or getattr(node.items["lr_decay_style"], "text", "null")
-        why = f"no schedule for Megatron's {shown}: write lr_scheduler_type, one of"
-        node.asks("lr_decay_style", f"{why} constant, linear, cosine, wsd or your own")
+        why = f"no schedule for Megatron's {shown}: write lr_scheduler_type"
+        if style.replace("-", "_") == "inverse_square_root":
+            why += ": inverse_sqrt, the same curve after a warmup"
+        else:
+            why += f", one of {', '.join(SCHEDULES)} or your own"
+        node.asks("lr_decay_style", why)
         if style:
-            node.goes("lr_wsd_decay_style", "lr_wsd_decay_steps", "lr_wsd_decay_iters")
+            _drop_decay(node, style)
     else:
         why = "it has an effect with lr_decay_style: WSD alone, which is not said here"
-        for key in ("lr_wsd_decay_style", "lr_wsd_decay_steps", "lr_wsd_decay_iters"):
+        for key in _DECAY:
+            node.asks(key, why)
+
+
+def _drop_decay(node: Rewriting, style: str) -> None:
+    """Leave out what WSD alone reads, where it says no more than Megatron's default."""
+    for key in _DECAY:
+        if node.whole or node.get(key) in (None, "exponential"):
+            node.goes(key)
+        else:
+            why = f"{key} has no effect with lr_decay_style: {style}: remove it"
             node.asks(key, why)
 
 
@@ -168,7 +202,8 @@ def _convert_length(node: Rewriting) -> None:
         ratio = node.number("lr_warmup_steps_ratio")
         total = node.number("total_training_steps")
         if key in node and node.items[key] is None:
-            node.goes(key)
+            rest = () if "total_training_steps" in node else (_NO_LENGTH,)
+            node.becomes(key, *rest)
         elif steps is None:
             node.asks(key, f"{key} is not known here: write total_training_steps")
         elif total in (None, -1.0, steps) or not ratio:

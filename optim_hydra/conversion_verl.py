@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from optim_hydra.errors import Problems
 from optim_hydra.renamed_keys import same_value
-from optim_hydra.rewriting import EXTRA, Rewriting, rounded
+from optim_hydra.rewriting import EXTRA, SAME, Rewriting, rounded
 from optim_hydra.schedule import steps_of
-from optim_hydra.signature import signature_of
+from optim_hydra.signature import Argument, signature_of
 from optim_hydra.targets import Target, load_class
 
-__all__ = ["convert_fsdp", "convert_verl", "convert_warmup"]
+__all__ = ["convert_fsdp", "convert_verl", "convert_warmup", "own_arguments"]
 
 _VERL_CLIP = 1.0
 _PAIR = (0.9, 0.999)
@@ -41,6 +42,8 @@ def convert_warmup(node: Rewriting, *, up: bool = False) -> None:
         if ratio:
             node.becomes("lr_warmup_steps_ratio", ("lr_warmup_steps_ratio", 0.0))
         return
+    if steps == 0.0 and not up:
+        node.becomes("lr_warmup_steps", ("lr_warmup_steps", -1))  # verl takes the ratio
     if not ratio:
         return
     exact = ratio * total
@@ -49,10 +52,8 @@ def convert_warmup(node: Rewriting, *, up: bool = False) -> None:
         new = ("lr_warmup_steps", wanted), ("lr_warmup_steps_ratio", 0.0)
         node.becomes("lr_warmup_steps_ratio", *new)
         node.goes("lr_warmup_steps")
-    elif (
-        "lr_warmup_steps" in node
-        and steps != -1
-        and not node.is_unread("lr_warmup_steps")
+    elif "lr_warmup_steps" in node and not (
+        steps == -1 or node.is_unread("lr_warmup_steps")
     ):
         node.becomes("lr_warmup_steps", ("lr_warmup_steps", -1))
 
@@ -68,12 +69,25 @@ def convert_fsdp(node: Rewriting) -> None:
     if node.get("lr_scheduler") == "wsd":
         _convert_wsd(node)
     for name in ("lr", "weight_decay", "betas"):
-        path = f"{EXTRA}.{name}"
-        if path in node:  # of two values verl takes this one
-            node.becomes(path, (name, node.items[path]))
-            node.goes(name)
+        _take_argument(node, name)
     if "optimizer" in node or node.whole:
         _convert_betas(node)
+
+
+def _take_argument(node: Rewriting, name: str) -> None:
+    """Make a field of an argument: of two values verl takes this one.
+
+    Where only its place tells that the class was meant to have it, it stays, too.
+    """
+    path = f"{EXTRA}.{name}"
+    if path not in node:
+        return
+    value = node.items[path]
+    stays = name == "betas" and not (node.whole or "_target_" in node or _is_adam(node))
+    if stays and name in node and _same_pair(value, node.items[name]):
+        return
+    node.becomes(path, *[(path, SAME)] * stays, (name, value))
+    node.goes(name)
 
 
 def _shift(node: Rewriting) -> None:
@@ -118,7 +132,7 @@ def _convert_wsd(node: Rewriting) -> None:
 def _convert_betas(node: Rewriting) -> None:
     """Settle the betas of a class that verl gives none: it goes by the class's name."""
     name = str(node.get("optimizer") or "AdamW")
-    if "adam" in name.lower() or "ademamix" in name.lower() or f"{EXTRA}.betas" in node:
+    if _is_adam(node) or f"{EXTRA}.betas" in node:
         return
     betas = node.get("betas") if _numbers(node.get("betas")) else None
     impl = str(node.get("optimizer_impl") or "torch.optim")
@@ -128,6 +142,12 @@ def _convert_betas(node: Rewriting) -> None:
         return  # there is no such class, as who builds it will say
     if own == ():
         node.goes("betas")
+    elif own is None:
+        why = f"verl gives no betas to {name}, so it had its own: write {EXTRA}.betas"
+        if "betas" in node:
+            node.asks("betas", f"{why} with those, or yours, and remove betas")
+        else:
+            node.asks("optimizer", f"{why} with those")
     elif (
         betas is not None
         and not _same_pair(betas, _PAIR)
@@ -135,23 +155,33 @@ def _convert_betas(node: Rewriting) -> None:
     ):
         if node.whole:
             return  # somebody set them for this run: here they reach the class
-        why = f"verl gives no betas to {name}, whose own are {_text(own)}: remove betas"
-        node.asks("betas", f"{why}, or keep it to have {_text(betas)}")
-    elif own is None:
-        why = f"verl gives no betas to {name}: write betas, those of the class itself"
-        node.asks("optimizer" if betas is None else "betas", why)
+        why = f"verl gives no betas to {name}, so it had its own, {_text(own)}: write"
+        why += f" these or, to have {_text(betas)}, {EXTRA}.betas"
+        node.asks("betas", why)
     elif betas is not None:
         node.becomes("betas", ("betas", list(own)))
     elif not _same_pair(own, _PAIR):
         node.becomes("optimizer", ("optimizer", name), ("betas", list(own)))
 
 
+def _is_adam(node: Rewriting) -> bool:
+    """Whether verl hands betas to the class, as it judges by the name."""
+    name = str(node.get("optimizer") or "AdamW").lower()
+    return "adam" in name or "ademamix" in name
+
+
+def own_arguments(impl: str, name: str) -> Mapping[str, Argument]:
+    """Return what the constructor of a class takes; nothing where there is no such."""
+    cls = load_class(Target(impl, name), Problems(""))
+    return signature_of(cls).arguments if cls is not None else {}
+
+
 def _own_betas(impl: str, name: str) -> tuple[Any, ...] | None:
     """Return the default betas of a class: () where it takes none, None if unknown."""
-    cls = load_class(Target(impl, name), Problems(""))
-    if cls is None:
+    arguments = own_arguments(impl, name)
+    if not arguments:
         return None
-    argument = signature_of(cls).arguments.get("betas")
+    argument = arguments.get("betas")
     if argument is None:
         return ()
     return tuple(argument.default) if not argument.is_required else None
@@ -170,4 +200,4 @@ def _numbers(values: Any) -> list[float] | None:
 
 
 def _text(values: Any) -> str:
-    return "not known" if values is None else str(_numbers(values))
+    return str(_numbers(values))

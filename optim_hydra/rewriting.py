@@ -109,6 +109,16 @@ class Rewriting:
         if key in self.items:
             self.outcomes[key] = Outcome(undecided=why)
 
+    def idles(self, key: str, new: str, beside: str) -> None:
+        """Settle a floor that has no effect; at zero an override still finds it."""
+        if self.whole:
+            self.goes(key)
+        elif self.number(key) == 0.0:
+            self.becomes(key, (new, 0.0))
+        else:
+            why = f"{key} has no effect with {beside}: write {key}: 0.0, or another"
+            self.asks(key, f"{why} schedule")
+
     def share(self, key: str, new: str) -> None:
         """Turn an absolute rate into a share of lr."""
         rate, lr = self.number(key), self.number("lr")
@@ -134,7 +144,10 @@ class Rewriting:
             if value is None and (key in self.items or not self.whole)
         ]
         if lacking:
+            absent = [key for key in lacking if key not in self.items]
             why = f"{' and '.join(lacking)} not known here: write {new}, a list of both"
+            if absent:
+                why = f"{absent[0]} is not said beside it: write it, too"
             for key in (first, second):
                 self.asks(key, why)
             return

@@ -78,6 +78,6 @@ def test_keys_of_verl_mean_what_migrate_makes_of_them(
         "  lr_decay_style: cosine is our lr_scheduler_type: cosine",
         "  lr_warmup_iters is our lr_warmup_steps",
         "  main_grads_dtype: fp32 changes nothing: remove it",
-        "  betas: verl gives Megatron no betas, so it had [0.9, 0.999]: remove betas,"
-        " or keep it to have [0.9, 0.95]",
+        "  betas: verl gives Megatron no betas, so it had [0.9, 0.999]: write these or,"
+        " to have [0.9, 0.95], adam_beta1 and adam_beta2 in override_optimizer_config",
     ]

@@ -73,8 +73,9 @@ def test_the_message_says_what_to_write() -> None:
         convert_config(config)
     assert str(caught.value) == (
         "2 problems:\n"
-        "  - verl gives Megatron no betas, so it had [0.9, 0.999]: remove betas, or"
-        " keep it to have [0.9, 0.95] @ betas\n"
+        "  - verl gives Megatron no betas, so it had [0.9, 0.999]: write these or, to"
+        " have [0.9, 0.95], adam_beta1 and adam_beta2 in override_optimizer_config"
+        " @ betas\n"
         "  - min_lr is an absolute rate and lr is not said beside it: write"
         " min_lr_ratio, a share of lr @ min_lr"
     )
@@ -84,3 +85,13 @@ def test_an_unknown_source_is_refused() -> None:
     with pytest.raises(WrongObjectError) as caught:
         convert_config({}, "transformer")
     assert str(caught.value) == ("no source 'transformer': did you mean transformers?")
+
+
+def test_what_the_message_says_decides_it() -> None:
+    kept = verl.McoreOptimizerConfig(betas=(0.9, 0.999))
+    assert convert_config(kept).betas == (0.9, 0.999)
+    extra = {"adam_beta1": 0.9, "adam_beta2": 0.95}
+    changed = verl.McoreOptimizerConfig(
+        betas=(0.9, 0.95), override_optimizer_config=extra
+    )
+    assert convert_config(changed).betas == (0.9, 0.95)

@@ -38,4 +38,4 @@ def is_always(old: str, new: str) -> bool:
 
     Then an override needs no `+` for it.
     """
-    return old == new or _ALWAYS.get(old) == new
+    return _ALWAYS.get(old, old) == new
