@@ -152,8 +152,10 @@ def convert_automodel(node: Rewriting) -> None:
     """Convert verl's group for NeMo Automodel, which has most of our names."""
     convert_verl(node)
     for key, default in (("num_cycles", 0.5), ("zero_indexed_step", True)):
-        if node.whole or node.get(key) != default:
+        if node.whole:
             node.goes(key)  # read by nobody
+        elif node.get(key) != default:
+            node.becomes(key, (key, default))
     schedule = node.get("lr_scheduler_type")
     if schedule == "constant":
         node.idles("min_lr_ratio", "min_lr_ratio", "the schedule constant")

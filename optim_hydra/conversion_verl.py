@@ -61,11 +61,16 @@ def convert_warmup(node: Rewriting, *, up: bool = False) -> None:
 def convert_fsdp(node: Rewriting) -> None:
     """Convert the FSDP group, which has our names: values that mean other things."""
     convert_verl(node)
-    schedule = node.get("lr_scheduler_type") or node.get("warmup_style")
+    # The older key is the one that holds, wherever both are set.
+    schedule = node.get("warmup_style") or node.get("lr_scheduler_type")
     if node.whole and schedule in (None, "constant"):
         node.goes("min_lr_ratio", "num_cycles", "zero_indexed_step")
-    elif schedule == "cosine" and node.get("zero_indexed_step") is False:
-        _shift(node)
+    elif schedule == "constant" and node.number("min_lr_ratio"):
+        node.idles("min_lr_ratio", "min_lr_ratio", "the schedule constant")
+    if node.get("zero_indexed_step") is False and "zero_indexed_step" not in (
+        node.outcomes
+    ):
+        _shift(node, schedule)
     if node.get("lr_scheduler") == "wsd":
         _convert_wsd(node)
     for name in ("lr", "weight_decay", "betas"):
@@ -90,8 +95,14 @@ def _take_argument(node: Rewriting, name: str) -> None:
     node.goes(name)
 
 
-def _shift(node: Rewriting) -> None:
+def _shift(node: Rewriting, schedule: Any) -> None:
     """Begin one step later in the same curve, as verl does (it shifts all of it)."""
+    if schedule == "constant":
+        why = "zero_indexed_step: false has no effect with verl's schedule constant:"
+        node.asks("zero_indexed_step", f"{why} write true")
+        return
+    if schedule not in (None, "cosine"):
+        return  # verl has no other, so this one is ours
     total = node.number("total_training_steps") or -1
     steps, ratio = node.number("lr_warmup_steps"), node.number("lr_warmup_steps_ratio")
     warmup = int(steps if steps and steps > 0 else (ratio or 0.0) * total)
@@ -134,30 +145,35 @@ def _convert_betas(node: Rewriting) -> None:
     name = str(node.get("optimizer") or "AdamW")
     if _is_adam(node) or f"{EXTRA}.betas" in node:
         return
-    betas = node.get("betas") if _numbers(node.get("betas")) else None
     impl = str(node.get("optimizer_impl") or "torch.optim")
     # Reading a file imports nothing that it names.
     own = _own_betas(impl, name) if node.whole or impl == "torch.optim" else None
-    if own is None and node.whole:
-        return  # there is no such class, as who builds it will say
-    if own == ():
-        node.goes("betas")
-    elif own is None:
+    if own is not None:
+        _settle_betas(node, name, own)
+    elif not node.whole:  # else there is no such class, as who builds it will say
         why = f"verl gives no betas to {name}, so it had its own: write {EXTRA}.betas"
         if "betas" in node:
             node.asks("betas", f"{why} with those, or yours, and remove betas")
         else:
             node.asks("optimizer", f"{why} with those")
-    elif (
-        betas is not None
-        and not _same_pair(betas, _PAIR)
-        and not _same_pair(betas, own)
-    ):
-        if node.whole:
-            return  # somebody set them for this run: here they reach the class
+
+
+def _settle_betas(node: Rewriting, name: str, own: tuple[Any, ...]) -> None:
+    """Write the class's own betas, () where it takes none, or ask."""
+    betas = node.get("betas") if _numbers(node.get("betas")) else None
+    is_default = betas is None or _same_pair(betas, _PAIR)
+    if own == () and node.whole:
+        node.goes("betas")
+    elif own == () and not is_default:
+        node.becomes("betas", ("betas", list(_PAIR)))  # which count as not set
+    elif own == () or _same_pair(own, betas):
+        return
+    elif not is_default and not node.whole:
         why = f"verl gives no betas to {name}, so it had its own, {_text(own)}: write"
         why += f" these or, to have {_text(betas)}, {EXTRA}.betas"
         node.asks("betas", why)
+    elif not is_default:
+        return  # somebody set them for this run: here they reach the class
     elif betas is not None:
         node.becomes("betas", ("betas", list(own)))
     elif not _same_pair(own, _PAIR):

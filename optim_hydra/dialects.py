@@ -133,6 +133,8 @@ def dialect_of(source: str, items: Mapping[str, Any], target: str = "") -> str:
     found = {_owner(key) for key in items} - {""}
     if "lr_decay_style" in items and "lr_scheduler_type" not in items:
         found.add("Megatron")
+    if not found and "name" in items:
+        found.add("torchtitan")
     if not found:
         found.add(_CLASS_OWNERS.get(str(items.get("optimizer")), ""))
     return _VERL_OWNERS.get(min(found), "verl.fsdp") if len(found) == 1 else "verl.fsdp"

@@ -16,10 +16,19 @@ from typing import Any
 from optim_hydra.renamed_keys import RENAMED_KEYS, conflict, same_value
 from optim_hydra.schema import OptimConfig
 
-__all__ = ["EXTRA", "SAME", "Outcome", "Rewriting", "Unread", "flat", "nested"]
+__all__ = [
+    "DEFAULTS",
+    "EXTRA",
+    "SAME",
+    "Outcome",
+    "Rewriting",
+    "Unread",
+    "flat",
+    "nested",
+]
 
 EXTRA = "override_optimizer_config"
-_DEFAULTS = {f.name: f.default for f in dataclasses.fields(OptimConfig)}
+DEFAULTS = {f.name: f.default for f in dataclasses.fields(OptimConfig)}
 _MISSING = dataclasses.MISSING
 
 
@@ -126,7 +135,10 @@ class Rewriting:
             self.becomes(key, (new, 0.0))
         elif rate is None or not lr:
             why = f"{key} is an absolute rate"
-            why += ", not known here" if lr else " and lr is not said beside it"
+            if lr or self.is_unread("lr"):
+                why += ", not known here" if lr else " and lr is not known here"
+            else:
+                why += " and lr is not said beside it"
             self.asks(key, f"{why}: write {new}, a share of lr")
         else:
             self.becomes(key, (new, rounded(rate / lr)))
@@ -201,7 +213,7 @@ class Rewriting:
 
 def _is_default(key: str, value: Any) -> bool:
     unset = {value for k in RENAMED_KEYS.values() if k.new == key for value in k.unset}
-    return any(same_value(value, each) for each in (*unset, _DEFAULTS.get(key)))
+    return any(same_value(value, each) for each in (*unset, DEFAULTS.get(key)))
 
 
 def _shown(value: Any) -> str:

@@ -163,13 +163,14 @@ def test_B107_rename_with_another_meaning(
 @pytest.mark.parametrize("lr", ["", "lr: 0.0, ", "lr: '${lr}', ", "lr: '???', "])
 def test_B107_kin_a_rate_whose_lr_is_not_known(migrate: Migrate, lr: str) -> None:
     text = yaml_of(f"{lr}min_lr: 1e-5")
+    where = "known here" if "${" in lr else "said beside it"
     Path("config.yaml").write_text(text)
     result = migrate("--from", "megatron", "config.yaml")
     assert (result.exit_code, Path("config.yaml").read_text()) == (1, text)
     assert result.stderr.startswith(
         "1 to decide:\n"
         "  config.yaml:2: actor.optim.min_lr: min_lr is an absolute rate and lr is not"
-        " said beside it: write min_lr_ratio, a share of lr\n"
+        f" {where}: write min_lr_ratio, a share of lr\n"
     )
 
 

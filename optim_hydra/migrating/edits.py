@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from optim_hydra.migrating.units import Unit
 from optim_hydra.rewriting import Unread
 
 __all__ = [
@@ -54,15 +55,22 @@ class Migrated:
     text: str
     edits: list[Edit] = field(default_factory=list)
     questions: list[Question] = field(default_factory=list)
+    units: list[Unit] = field(default_factory=list)
+    """The optimizer nodes that were found, for checks across files."""
+    held: Collection[int] = ()
+    """Where nodes begin that stay as they are, because of other files."""
     _starts: list[int] | None = None
 
     def ask(self, index: int, key: str, why: str) -> None:
         """Note a question about the character at an index."""
+        self.questions.append(Question(self.line_of(index), key, why))
+
+    def line_of(self, index: int) -> int:
+        """Return the line of the character at an index, from 1."""
         if self._starts is None:
             breaks = (match.end() for match in re.finditer("\r\n|\n|\r", self.text))
             self._starts = [0, *breaks]
-        line = bisect.bisect_right(self._starts, index)
-        self.questions.append(Question(line, key, why))
+        return bisect.bisect_right(self._starts, index)
 
     def take(self, part: Migrated, offset: int) -> None:
         """Take over what was found in a part of the text that begins at an offset."""

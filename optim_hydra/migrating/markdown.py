@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import PurePath
 
 from optim_hydra.foreign_keys import FOREIGN_KEYS
@@ -29,7 +29,9 @@ _SHELLS = ("", "bash", "sh", "shell", "console", "zsh", "text", "make", "makefil
 _PATH = re.compile(r"# (\S+\.ya?ml)\s*$", re.MULTILINE)
 
 
-def migrate_markdown(text: str, source: str = "") -> Migrated:
+def migrate_markdown(
+    text: str, source: str = "", held: Collection[int] = ()
+) -> Migrated:
     """Say what to change in the code of a page.
 
     A YAML block whose first line is a comment with a path (`# conf/optim/mine.yaml`)
@@ -38,9 +40,10 @@ def migrate_markdown(text: str, source: str = "") -> Migrated:
     Args:
         text: The whole page.
         source: Of foreign keys and flags, one of `dialects.SOURCES`, or none.
+        held: Where parts of nodes begin that stay as they are.
 
     """
-    migrated = Migrated(text)
+    migrated = Migrated(text, held=held)
     at = 0
     for fence in _FENCE.finditer(text):
         _migrate_inline(text, at, fence.start(), migrated, source)

@@ -21,6 +21,7 @@ from optim_hydra.migrating.edits import (
 from optim_hydra.migrating.pieces import Piece
 from optim_hydra.migrating.settled import Settled
 from optim_hydra.migrating.sure_keys import is_always
+from optim_hydra.migrating.units import Unit
 from optim_hydra.override_text import renamed_in_braces
 from optim_hydra.rewriting import SAME, Outcome, Unread
 from optim_hydra.tree import NODE_NAME
@@ -115,6 +116,10 @@ def _migrate_node(
     dialect = dialect_in_file(source, items)
     outcomes = convert_items(items, dialect)
     part = Settled(f"{own[0].node} of this command" if dialect else "")
+    start = own[0].piece.start
+    part.is_held = start in migrated.held
+    unit = Unit(start, own[0].node, items, dialect, outcomes, is_command=True)
+    migrated.units.append(unit)
     for override in own:
         done = outcomes.get(override.path)
         if done is None:

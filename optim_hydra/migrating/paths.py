@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,22 +17,9 @@ from optim_hydra.migrating.files import (
     read_text,
     replace_text,
 )
-from optim_hydra.migrating.markdown import migrate_markdown
-from optim_hydra.migrating.python_code import migrate_python
-from optim_hydra.migrating.scripts import migrate_script
-from optim_hydra.migrating.yaml_texts import migrate_yaml
+from optim_hydra.migrating.runs import NAMES, SUFFIXES, migrate_texts
 
 __all__ = ["FileReport", "migrate_paths"]
-
-_YAML = (".yaml", ".yml")
-_KINDS: dict[str, Callable[[str, str], Migrated]] = {
-    **dict.fromkeys(
-        (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".mk"), migrate_script
-    ),
-    **dict.fromkeys((".md", ".markdown"), migrate_markdown),
-    ".py": migrate_python,
-}
-_NAMES = ("Makefile", "makefile", "GNUmakefile")
 
 
 @dataclass
@@ -93,7 +80,13 @@ def migrate_paths(
         raise WrongObjectError(msg)
     reports: list[FileReport] = []
     files = {path.resolve(): path for path in _files(paths, reports)}
-    reports += [_migrate_file(path, source, check=check) for path in files.values()]
+    read = [_read_file(path) for path in files.values()]
+    texts = [file for file in read if isinstance(file, TextFile)]
+    migrated = iter(migrate_texts(texts, source))
+    for file in read:
+        if isinstance(file, TextFile):
+            file = _finish(file, next(migrated), check=check)  # noqa: PLW2901
+        reports.append(file)
     return [report for report in reports if report.diff or report.questions]
 
 
@@ -118,30 +111,33 @@ def _is_searched(folder: str) -> bool:
 
 def _is_known(path: Path) -> bool:
     is_hidden = path.name.startswith(".")
-    kinds = (*_YAML, *_KINDS)
-    return not is_hidden and (path.suffix in kinds or path.name in _NAMES)
+    return not is_hidden and (path.suffix in SUFFIXES or path.name in NAMES)
 
 
-def _migrate_file(path: Path, source: str, *, check: bool) -> FileReport:
-    report = FileReport(path)
+def _read_file(path: Path) -> TextFile | FileReport:
     try:
-        file = read_text(path)
-        migrated = _migrate_text(file, source)
-        report.questions += migrated.questions
-        result = migrated.result()
-        if result != file.text:
-            if not check:
-                replace_text(file, result)
-            report.diff = _diff(file, result)
+        return read_text(path)
     except UnreadableFileError as error:
-        report.questions.append(Question(0, "", f"{error}; it is left as it was"))
-    return report
+        return _left(path, error)
 
 
-def _migrate_text(file: TextFile, source: str) -> Migrated:
-    if file.path.suffix in _YAML:
-        return migrate_yaml(file.text, file.path.absolute(), source)
-    return _KINDS.get(file.path.suffix, migrate_script)(file.text, source)
+def _left(path: Path, error: UnreadableFileError) -> FileReport:
+    return FileReport(path, "", [Question(0, "", f"{error}; it is left as it was")])
+
+
+def _finish(file: TextFile, migrated: Migrated, *, check: bool) -> FileReport:
+    """Write what one file becomes, unless it is only to be told."""
+    result = migrated.result()
+    if result == file.text:
+        return FileReport(file.path, "", migrated.questions)
+    try:
+        if not check:
+            replace_text(file, result)
+    except UnreadableFileError as error:
+        report = _left(file.path, error)
+        report.questions += migrated.questions
+        return report
+    return FileReport(file.path, _diff(file, result), migrated.questions)
 
 
 def _diff(file: TextFile, result: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from optim_hydra.foreign_keys import FOREIGN_KEYS
@@ -31,15 +31,16 @@ class _Place:
     bracket: tuple[str, int]
 
 
-def migrate_python(text: str, source: str = "") -> Migrated:
+def migrate_python(text: str, source: str = "", held: Collection[int] = ()) -> Migrated:
     """Say what to change in the strings of a program; uses of old keys are questions.
 
     Args:
         text: The whole file.
         source: Of foreign keys, one of `dialects.SOURCES`, or none.
+        held: Where parts of nodes begin that stay as they are.
 
     """
-    migrated = Migrated(text)
+    migrated = Migrated(text, held=held)
     if NODE_NAME not in text:
         return migrated
     try:

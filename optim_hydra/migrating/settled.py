@@ -20,6 +20,8 @@ class Settled:
     """Index of the text, key and question."""
     has_more: bool = False
     """Whether something waits that is not among the edits."""
+    is_held: bool = False
+    """Whether it waits because of other files, which say so."""
 
     def ask(self, index: int, key: str, why: str) -> None:
         """Note a question about the character at an index."""
@@ -28,7 +30,7 @@ class Settled:
     @property
     def waits(self) -> bool:
         """Whether nothing is edited: half a node would be taken for a finished one."""
-        return bool(self.rest and self.asked)
+        return bool(self.is_held or (self.rest and self.asked))
 
     def note(self, migrated: Migrated) -> None:
         """Hand the edits and questions over to those of the whole text."""

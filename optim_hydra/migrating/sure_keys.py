@@ -5,10 +5,10 @@ from __future__ import annotations
 from optim_hydra.foreign_keys import FOREIGN_ROWS
 from optim_hydra.renamed_keys import RENAMED_KEYS
 
-__all__ = ["is_always"]
+__all__ = ["ALWAYS", "is_always"]
 
 # What becomes one of our keys by a rule of its own, whatever its value.
-_ALWAYS = {
+ALWAYS = {
     "adam_beta1": "betas",
     "adam_beta2": "betas",
     "beta1": "betas",
@@ -38,4 +38,4 @@ def is_always(old: str, new: str) -> bool:
 
     Then an override needs no `+` for it.
     """
-    return _ALWAYS.get(old, old) == new
+    return ALWAYS.get(old, old) == new

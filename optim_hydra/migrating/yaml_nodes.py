@@ -31,6 +31,8 @@ class FoundNode:
     """Whether it is reached as an optimizer node and as something else."""
     merged: list[MappingNode] = field(default_factory=list)
     """Mappings whose items it takes over by `<<`."""
+    is_group: bool = False
+    """Whether it is a whole file of the group `optim`."""
 
 
 def place_in_file(path: PurePath, text: str) -> str:

@@ -16,6 +16,7 @@ from optim_hydra.migrating.edits import CannotEditError, Migrated
 from optim_hydra.migrating.overrides import Override, migrate_command, read_overrides
 from optim_hydra.migrating.pieces import Piece
 from optim_hydra.migrating.settled import Settled
+from optim_hydra.migrating.units import Unit
 from optim_hydra.migrating.yaml_edits import Change, Items, change_edits
 from optim_hydra.migrating.yaml_nodes import pairs_of
 from optim_hydra.renamed_keys import RENAMED_KEYS
@@ -54,7 +55,12 @@ def migrate_sweep(
         dialect = dialect_in_file(source, items)
         part = Settled(f"{node} of this sweep" if dialect else "")
         swept: dict[int, Items] = {}
-        for path, done in convert_items(items, dialect).items():
+        outcomes = convert_items(items, dialect)
+        start = next(iter(own.values()))[1].piece.start
+        part.is_held = start in migrated.held
+        unit = Unit(start, node, items, dialect, outcomes, is_command=True)
+        migrated.units.append(unit)
+        for path, done in outcomes.items():
             number, override = own[path]
             if done.undecided:
                 part.ask(override.piece.start, f"{node}.{path}", done.undecided)
@@ -95,7 +101,7 @@ def migrate_list(
             end = start + len(item.value)
             piece = Piece(start, end, item.value, (start, end), quote, is_alone=False)
             pieces[piece] = item
-    part = Migrated(migrated.text)
+    part = Migrated(migrated.text, held=migrated.held)
     migrate_command(list(pieces), part, source, ListEditor())
     texts: dict[int, str] = {}
     for edit in part.edits:
@@ -105,6 +111,7 @@ def migrate_list(
         migrated.edits.append(edit)
         texts[id(pieces[piece])] = new
     migrated.questions += part.questions
+    migrated.units += part.units
     return texts
 
 

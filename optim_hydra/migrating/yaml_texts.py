@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import PurePath
 
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -13,6 +13,7 @@ from optim_hydra.dialects import dialect_in_file
 from optim_hydra.errors import join_key
 from optim_hydra.migrating.edits import CannotEditError, Edit, Migrated, value_text
 from optim_hydra.migrating.settled import Settled
+from optim_hydra.migrating.units import Unit
 from optim_hydra.migrating.yaml_edits import Change, change_edits
 from optim_hydra.migrating.yaml_items import Item, items_of
 from optim_hydra.migrating.yaml_nodes import (
@@ -34,16 +35,19 @@ from optim_hydra.tree import NODE_NAME
 __all__ = ["migrate_yaml"]
 
 
-def migrate_yaml(text: str, path: PurePath, source: str = "") -> Migrated:
+def migrate_yaml(
+    text: str, path: PurePath, source: str = "", held: Collection[int] = ()
+) -> Migrated:
     """Say what to change in the optimizer nodes of a YAML text.
 
     Args:
         text: The whole file, without a byte order mark.
         path: Whose folder tells the config group.
         source: Of foreign keys, one of `dialects.SOURCES`, or none.
+        held: Where nodes begin that stay as they are.
 
     """
-    migrated = Migrated(text)
+    migrated = Migrated(text, held=held)
     at = place_in_file(path, text)
     if NODE_NAME not in f"{at}{text}".lower():
         return migrated  # templates and data of others need not be YAML
@@ -59,6 +63,7 @@ def migrate_yaml(text: str, path: PurePath, source: str = "") -> Migrated:
     texts: dict[int, str] = {}
     for root in documents:
         for node in find_nodes(root, at, source):
+            node.is_group = node.mapping is root and path.parent.name == NODE_NAME
             _migrate_node(node, source, migrated, changes)
         _migrate_overrides(root, path, source, migrated, changes, texts)
         migrate_text_blocks(root, migrated)
@@ -114,7 +119,13 @@ def _migrate_node(
     dialect = dialect_in_file(source, given, target)
     part = Settled(f"the node {node.at or NODE_NAME}" if dialect else "")
     settled: dict[str, Outcome] = {}
-    for path, done in convert_items(given, dialect).items():
+    outcomes = convert_items(given, dialect)
+    start = node.mapping.start_mark.index
+    part.is_held = start in migrated.held
+    is_whole = bool(target) or node.is_group
+    unit = Unit(start, node.at, given, dialect, outcomes, is_whole=is_whole)
+    migrated.units.append(unit)
+    for path, done in outcomes.items():
         if path not in items:
             continue
         why = done.undecided
