@@ -121,3 +121,20 @@ def test_a_part_laid_over_a_group(migrate: Migrate) -> None:
     part.write_text(f"{part.read_text()}  min_lr_ratio: 0.1\n")
     assert migrate("conf").exit_code == 0
     assert "min_lr_ratio: 0.01\n" in group.read_text()
+
+
+def test_a_group_whose_file_is_converted_may_be_chosen(migrate: Migrate) -> None:
+    Path("conf/optim").mkdir()
+    Path("conf/optim/megatron.yaml").write_text("lr: 1e-3\nmin_lr: 0.0\n")
+    Path("run.sh").write_text("python train.py optim=megatron optim.lr=1e-4\n")
+    assert "optim=megatron: megatron is a group of verl" in migrate("run.sh").stderr
+    assert migrate(".").exit_code == 0
+
+
+def test_a_script_for_another_group_has_no_say(migrate: Migrate) -> None:
+    Path("run.sh").write_text(
+        "python fsdp.py actor.optim.lr=1e-4 actor.optim.num_cycles=0.5\n"
+        "python other.py +actor.optim.lr=1e-4\n"
+    )
+    assert migrate(".").exit_code == 0
+    assert "min_lr_ratio: 0.1" in Path("conf/config.yaml").read_text()

@@ -57,6 +57,8 @@ class Migrated:
     questions: list[Question] = field(default_factory=list)
     units: list[Unit] = field(default_factory=list)
     """The optimizer nodes that were found, for checks across files."""
+    choices: list[tuple[int, str, str]] = field(default_factory=list)
+    """Where a group of another library is chosen, the words, and the group."""
     held: Collection[int] = ()
     """Where nodes begin that stay as they are, because of other files."""
     _starts: list[int] | None = None
@@ -83,6 +85,7 @@ class Migrated:
             Question(question.line + lines, question.key, question.why)
             for question in part.questions
         ]
+        self.choices += [(offset + at, text, name) for at, text, name in part.choices]
 
     def result(self) -> str:
         """Return the text with all edits made."""

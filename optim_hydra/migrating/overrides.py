@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from optim_hydra.override_text import renamed_in_braces
 from optim_hydra.rewriting import SAME, Outcome, Unread
 from optim_hydra.tree import NODE_NAME
 
-__all__ = ["Override", "migrate_command", "read_overrides"]
+__all__ = ["Override", "migrate_command", "read_overrides", "unit_of"]
 
 _OVERRIDE = re.compile(
     r"(?s)(?P<prefix>\+\+|\+|~)?(?P<key>[A-Za-z_][\w.\[\]-]*)(?P<value>=.*)?"
@@ -101,8 +101,7 @@ def migrate_command(
             _migrate_braces(piece, migrated)
         group = _GROUP.fullmatch(piece.text)
         if source == "verl" and group and group["name"] in _VERL_GROUPS:
-            why = f"{group['name']} is a group of verl: choose one of ours, such as"
-            migrated.ask(piece.start, piece.text, f"{why} adamw")
+            migrated.choices.append((piece.start, piece.text, group["name"]))
 
 
 def _migrate_node(
@@ -118,8 +117,7 @@ def _migrate_node(
     part = Settled(f"{own[0].node} of this command" if dialect else "")
     start = own[0].piece.start
     part.is_held = start in migrated.held
-    unit = Unit(start, own[0].node, items, dialect, outcomes, is_command=True)
-    migrated.units.append(unit)
+    migrated.units.append(unit_of(own, items, dialect, outcomes))
     for override in own:
         done = outcomes.get(override.path)
         if done is None:
@@ -133,6 +131,25 @@ def _migrate_node(
         except CannotEditError as error:
             part.ask(*place, str(error))
     part.note(migrated)
+
+
+def unit_of(
+    own: Sequence[Override],
+    items: Mapping[str, Any],
+    dialect: str,
+    outcomes: Mapping[str, Outcome],
+) -> Unit:
+    """Return what a command sets of one node."""
+    return Unit(
+        own[0].piece.start,
+        own[0].node,
+        items,
+        dialect,
+        outcomes,
+        is_command=True,
+        changed=frozenset(o.path for o in own if not o.prefix),
+        added=frozenset(o.path for o in own if o.prefix == "+"),
+    )
 
 
 def _edit(override: Override, done: Outcome, editor: Editor) -> Edit:

@@ -12,6 +12,7 @@ from optim_hydra.migrating.python_code import migrate_python
 from optim_hydra.migrating.scripts import migrate_script
 from optim_hydra.migrating.together import find_clashes, say_clashes
 from optim_hydra.migrating.yaml_texts import migrate_yaml
+from optim_hydra.tree import NODE_NAME
 
 __all__ = ["NAMES", "SUFFIXES", "migrate_texts"]
 
@@ -23,6 +24,10 @@ _KINDS: dict[str, Callable[[str, str, Collection[int]], Migrated]] = {
     **dict.fromkeys((".md", ".markdown"), migrate_markdown),
     ".py": migrate_python,
 }
+_NO_GROUP = (
+    "{} is a group of verl: convert its file in the same run, or choose one of ours,"
+    " such as adamw"
+)
 SUFFIXES = (*_YAML, *_KINDS)
 NAMES = ("Makefile", "makefile", "GNUmakefile")
 
@@ -45,6 +50,11 @@ def migrate_texts(files: Sequence[TextFile], source: str = "") -> list[Migrated]
     for file in files:
         if file.path in held:
             found[file.path] = _migrate(file, source, held[file.path])
+    there = {f.path.stem for f in files if f.path.absolute().parent.name == NODE_NAME}
+    for each in found.values():
+        for index, words, group in each.choices:
+            if group not in there:
+                each.ask(index, words, _NO_GROUP.format(group))
     for path, questions in say_clashes(clashes, found).items():
         found[path].questions += questions
     return [found[file.path] for file in files]

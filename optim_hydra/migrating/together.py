@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from optim_hydra.conversion import convert_items
+from optim_hydra.dialects import dialect_of
 from optim_hydra.migrating.edits import Migrated, Question, value_text
 from optim_hydra.migrating.sure_keys import ALWAYS
 from optim_hydra.migrating.units import Unit, converted
@@ -47,15 +48,18 @@ def find_clashes(units: Sequence[tuple[Path, Unit]]) -> Iterator[Clash]:
 
 
 def _is_over(base: tuple[Path, Unit], over: tuple[Path, Unit]) -> bool:
-    """Whether one may be merged over the other, as far as their places tell."""
+    """Whether one may be merged over the other, as far as places and keys tell."""
     (_, lower), (_, upper) = base, over
     if lower is upper or lower.is_command or upper.is_whole:
         return False
-    if not (upper.is_command or lower.is_whole):
-        return False  # two parts of a node, whose order nobody knows
+    if not f".{upper.at}".endswith(f".{lower.at}"):
+        return False
     if lower.is_undecided or upper.is_undecided:
         return False  # they stay as they are in any case
-    return f".{upper.at}".endswith(f".{lower.at}")
+    if not lower.is_whole:  # the order of two parts is not known, nor all the keys
+        return upper.is_command and bool(lower.outcomes)
+    keys = lower.items.keys()
+    return upper.changed <= keys and not upper.added & keys
 
 
 def _difference(lower: Unit, upper: Unit) -> str:
@@ -64,7 +68,7 @@ def _difference(lower: Unit, upper: Unit) -> str:
     decided = upper.items.keys() - lower.items.keys()
     below = {k: v for k, v in lower.items.items() if ALWAYS.get(k) not in decided}
     merged = {**below, **upper.items}
-    outcomes = convert_items(merged, lower.dialect)
+    outcomes = convert_items(merged, _dialect(lower, merged))
     asked = [done.undecided for done in outcomes.values() if done.undecided]
     if asked:
         return asked[0]
@@ -78,6 +82,12 @@ def _difference(lower: Unit, upper: Unit) -> str:
     gets = ", ".join(f"{key}: {_shown(found, key)}" for key in keys)
     texts = [_text(upper, key, _shown(wanted, key), key in held) for key in keys]
     return f"it has {has} and would get {gets}: write {', '.join(texts)} here, too"
+
+
+def _dialect(lower: Unit, merged: Mapping[str, Any]) -> str:
+    if lower.is_whole:
+        return lower.dialect
+    return dialect_of(lower.dialect.partition(".")[0], merged)
 
 
 def _text(upper: Unit, key: str, value: str, is_held: bool) -> str:
@@ -112,12 +122,16 @@ def _shown(items: Mapping[str, Any], key: str) -> str:
 def say_clashes(
     clashes: Sequence[Clash], files: Mapping[Path, Migrated]
 ) -> dict[Path, list[Question]]:
-    """Return a question for each thing laid over, with the place of what is below."""
-    asked: dict[Path, list[Question]] = {}
+    """Return a question for each thing laid over, with the places of what is below."""
+    places: dict[tuple[Path, int, str, str], list[str]] = {}
     for clash in clashes:
         (below, lower), (above, upper) = clash.base, clash.over
-        line = files[below].line_of(lower.start)
-        why = f"laid over {below}:{line} {clash.why}; until then both stay as they are"
-        place = files[above].line_of(upper.start)
-        asked.setdefault(above, []).append(Question(place, upper.at, why))
+        line = files[above].line_of(upper.start)
+        known = places.setdefault((above, line, upper.at, clash.why), [])
+        known.append(f"{below}:{files[below].line_of(lower.start)}")
+    asked: dict[Path, list[Question]] = {}
+    for (path, line, at, why), below_it in places.items():
+        text = f"laid over {', '.join(dict.fromkeys(below_it))} {why}"
+        text += f"; until then {'both' if len(below_it) == 1 else 'all'} stay as they"
+        asked.setdefault(path, []).append(Question(line, at, f"{text} are"))
     return asked

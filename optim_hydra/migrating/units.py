@@ -26,6 +26,10 @@ class Unit:
     is_command: bool = False
     is_whole: bool = False
     """Whether it names a class or is a file of a group, which others build on."""
+    changed: frozenset[str] = frozenset()
+    """Keys that Hydra sets where they are, and refuses elsewhere."""
+    added: frozenset[str] = frozenset()
+    """Keys that Hydra refuses where they are."""
 
     @property
     def is_undecided(self) -> bool:

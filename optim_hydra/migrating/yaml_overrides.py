@@ -13,10 +13,14 @@ from optim_hydra.dialects import dialect_in_file
 from optim_hydra.errors import join_key
 from optim_hydra.migrating.editors import ListEditor
 from optim_hydra.migrating.edits import CannotEditError, Migrated
-from optim_hydra.migrating.overrides import Override, migrate_command, read_overrides
+from optim_hydra.migrating.overrides import (
+    Override,
+    migrate_command,
+    read_overrides,
+    unit_of,
+)
 from optim_hydra.migrating.pieces import Piece
 from optim_hydra.migrating.settled import Settled
-from optim_hydra.migrating.units import Unit
 from optim_hydra.migrating.yaml_edits import Change, Items, change_edits
 from optim_hydra.migrating.yaml_nodes import pairs_of
 from optim_hydra.renamed_keys import RENAMED_KEYS
@@ -56,9 +60,8 @@ def migrate_sweep(
         part = Settled(f"{node} of this sweep" if dialect else "")
         swept: dict[int, Items] = {}
         outcomes = convert_items(items, dialect)
-        start = next(iter(own.values()))[1].piece.start
-        part.is_held = start in migrated.held
-        unit = Unit(start, node, items, dialect, outcomes, is_command=True)
+        unit = unit_of([o for _, o in own.values()], items, dialect, outcomes)
+        part.is_held = unit.start in migrated.held
         migrated.units.append(unit)
         for path, done in outcomes.items():
             number, override = own[path]
@@ -112,6 +115,7 @@ def migrate_list(
         texts[id(pieces[piece])] = new
     migrated.questions += part.questions
     migrated.units += part.units
+    migrated.choices += part.choices
     return texts
 
 
