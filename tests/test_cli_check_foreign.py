@@ -19,7 +19,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
     """Run the command in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    return lambda config: CliRunner().invoke(app, ["check", config])
+    return lambda *args: CliRunner().invoke(app, ["check", *args])
 
 
 def test_a_node_of_another_library_is_told_key_by_key(
@@ -81,3 +81,49 @@ def test_keys_of_verl_mean_what_migrate_makes_of_them(
         "  betas: verl gives Megatron no betas, so it had [0.9, 0.999]: write these or,"
         " to have [0.9, 0.95], adam_beta1 and adam_beta2 in override_optimizer_config",
     ]
+
+
+NODE = (
+    "actor:\n"
+    "  optim:\n"
+    "    _target_: verl.workers.config.McoreOptimizerConfig\n"
+    "    lr: 1e-5\n"
+    "    min_lr: 0.0\n"
+    "    lr_decay_style: constant\n"
+    "    clip_grad: 1.0\n"
+)
+
+
+def test_keys_of_verl_are_told_on_the_command_line_as_in_a_file(
+    check: Check, tmp_path: Path
+) -> None:
+    typed = {"min_lr": "1e-06", "lr_decay_style": "cosine"}
+    (tmp_path / "typed.yaml").write_text(NODE)
+    text = NODE.replace("0.0", typed["min_lr"]).replace("constant", "cosine")
+    (tmp_path / "written.yaml").write_text(text)
+    words = [f"actor.optim.{key}={value}" for key, value in typed.items()]
+    result = check("typed.yaml", "+actor.optim.grad_clip=0.5", *words)
+    assert result.exit_code == 0
+    assert result.output.splitlines() == [
+        "actor.optim: a verl.workers.config.McoreOptimizerConfig, which others build;"
+        " of its keys",
+        "  these are ours too: lr, clip_grad",
+        "  min_lr: 1e-06 is our min_lr_ratio: 0.1",
+        "  lr_decay_style: cosine is our lr_scheduler_type: cosine",
+        "warning: actor.optim.grad_clip is now clip_grad (since 0.1.0; the old key is"
+        " removed in 1.0.0)",
+    ]
+    assert check("written.yaml").output == check("typed.yaml", *words).output
+
+
+def test_a_node_of_ours_refuses_them_on_the_command_line(
+    check: Check, tmp_path: Path
+) -> None:
+    (tmp_path / "ours.yaml").write_text(
+        NODE + "critic:\n  optim: {_target_: optim_hydra.build, lr: 1e-5}\n"
+    )
+    result = check("ours.yaml", "+critic.optim.min_lr=1e-6", "actor.optim.min_lr=1e-6")
+    assert str(result.exception) == (
+        "min_lr is a key of Megatron: write min_lr_ratio, a share of lr, where min_lr"
+        " is an absolute rate @ critic.optim.min_lr"
+    )

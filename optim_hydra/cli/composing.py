@@ -9,12 +9,14 @@ from typing import Any
 
 import hydra
 from hydra.errors import HydraException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from optim_hydra.app import compose
 from optim_hydra.errors import ConfigError, Problem, WrongObjectError, nearest
+from optim_hydra.foreign_keys import FOREIGN_KEYS
 from optim_hydra.node import Node, read_node
+from optim_hydra.override_text import migrate_overrides
 from optim_hydra.tree import NODE_NAME, is_optimizer_node, mappings, raw_items
 
 __all__ = ["Found", "compose_file", "find_nodes"]
@@ -38,7 +40,8 @@ def compose_file(config: Path, overrides: Sequence[str]) -> DictConfig:
 
     Args:
         config: Path of the file, with or without `.yaml`.
-        overrides: As on the app's command line; old keys work.
+        overrides: As on the app's command line; old keys work, and those of another
+            library for its own nodes.
 
     Raises:
         ConfigError: Hydra can't compose it.
@@ -64,12 +67,40 @@ def compose_file(config: Path, overrides: Sequence[str]) -> DictConfig:
         raise WrongObjectError(msg)
     try:
         with hydra.initialize_config_dir(str(file.parent.resolve()), version_base=None):
-            return compose(file.stem, list(overrides))
+            return _compose(file.stem, list(overrides))
     except ConfigError:
         raise
     except (HydraException, OmegaConfBaseException) as error:
         what = f"{file} can't be composed: {error}{_causes(error)}"
         raise ConfigError([Problem(what, "", ConfigError)]) from error
+
+
+def _compose(name: str, overrides: list[str]) -> DictConfig:
+    """Compose with keys of other libraries, too, where their nodes are meant.
+
+    As in their files, such a key is told in ours; a node of ours refuses it.
+    """
+    foreign = {text: at for text in overrides if (at := _foreign_node(text))}
+    if foreign:
+        others = [text for text in overrides if text not in foreign]
+        config = compose(name, others)
+        theirs = [text for text, at in foreign.items() if _is_theirs(config, at)]
+        if len(theirs) == len(foreign):
+            return hydra.compose(name, [*migrate_overrides(others), *theirs])
+        overrides = [text for text in overrides if text not in theirs]
+    return compose(name, overrides)
+
+
+def _foreign_node(override: str) -> str:
+    """Return the full key of the node in which a key of another library is set."""
+    node, _, last = override.lstrip("+").partition("=")[0].rpartition(".")
+    is_foreign = last in FOREIGN_KEYS and node.rpartition(".")[2] == NODE_NAME
+    return node if is_foreign else ""
+
+
+def _is_theirs(config: DictConfig, key: str) -> bool:
+    node = OmegaConf.select(config, key)
+    return isinstance(node, DictConfig) and not is_optimizer_node(node, key)
 
 
 def _causes(error: BaseException) -> str:

@@ -73,12 +73,14 @@ def _meaning(key: str, items: Mapping[str, Any], outcome: Outcome | None) -> Key
 
 def _advice(key: str, items: Mapping[str, Any], outcome: Outcome | None) -> str:
     """Say what to write for a key of which no value of ours follows."""
-    if key in FOREIGN_KEYS:
-        return FOREIGN_KEYS[key].advice(items)
+    why = outcome.undecided if outcome is not None else ""
+    advice = FOREIGN_KEYS[key].advice(items) if key in FOREIGN_KEYS else ""
+    if advice and (not why or why.startswith(advice)):
+        return advice
     if key in OTHER_NAMES:
         return f"{key} is not known: write {OTHER_NAMES[key]}"
-    if outcome is not None:
-        return f"{key}: {outcome.undecided}"
+    if why:
+        return f"{key}: {why}"
     near = nearest(key, [name for name in CHECKS if not name.startswith("_")])
     hint = near or ": an argument of the class goes into override_optimizer_config"
     return f"{key} is not known{hint}"
