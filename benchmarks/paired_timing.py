@@ -1,8 +1,9 @@
 """Time two ways of doing one thing side by side, and show the ratio.
 
-Each round times both, the first one in turn, on the clock of the calling thread, so
+Each round times both, the first one in turn, in CPU seconds of the calling thread, so
 that other work on the machine disturbs little. Medians of the rounds are shown; a
-ratio is the median of each round's own.
+ratio is the median of each round's own, and the middle half of these lies between
+"from" and "to".
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import dataclasses
 import gc
 import json
 import platform
+import resource
 import statistics
 import time
 from collections.abc import Callable, Iterable
@@ -23,7 +25,7 @@ from peak_memory import PeakPair, measure_peaks, peak_table
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Pair", "run", "save"]
+__all__ = ["Pair", "children_time", "run", "save"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +40,10 @@ class Pair:
     rounds: int
     calls: int = 1
     """How often each is called in a round; what is shown is one call."""
+    wanted: float | None = None
+    """The ratio that the design asks for; such pairs are rows of the README."""
+    clock: Callable[[], float] = time.thread_time
+    """What tells the seconds spent; `children_time` where processes are started."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +55,17 @@ class Result:
     ours_ms: float
     other_ms: float
     ratio: float
+    low: float
+    high: float
+    """Between these two lies the middle half of the rounds' ratios."""
     rounds: int
+    wanted: float | None
+
+
+def children_time() -> float:
+    """Return the CPU seconds of the processes that were started and have ended."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
 
 
 def run(
@@ -107,7 +123,7 @@ def _measure(pair: Pair) -> Result:
         way()  # imports and caches are not part of the comparison
     for number in range(pair.rounds):
         for name in sorted(ways, reverse=number % 2 == 1):
-            times[name].append(_time(ways[name], pair.calls))
+            times[name].append(_time(ways[name], pair.calls, pair.clock))
     ratios = [a / b for a, b in zip(times["ours"], times["other"], strict=True)]
     return Result(
         pair.name,
@@ -115,28 +131,38 @@ def _measure(pair: Pair) -> Result:
         statistics.median(times["ours"]),
         statistics.median(times["other"]),
         statistics.median(ratios),
+        *_middle_half(ratios),
         pair.rounds,
+        pair.wanted,
     )
 
 
-def _time(call: Callable[[], object], calls: int) -> float:
+def _middle_half(ratios: list[float]) -> tuple[float, float]:
+    first, _, third = statistics.quantiles(ratios, n=4, method="inclusive")
+    return first, third
+
+
+def _time(
+    call: Callable[[], object], calls: int, clock: Callable[[], float]
+) -> float:
     """Return the milliseconds of one call; freeing the last result is not timed."""
     if calls == 1:
         gc.collect()  # what an earlier one left
-    start = time.thread_time()
+    start = clock()
     for _ in range(calls):
         result = call()
-    spent = time.thread_time() - start
+    spent = clock() - start
     del result
     return 1e3 * spent / calls
 
 
 def _table(results: Iterable[Result]) -> Table:
     table = Table("case", "over", box=None)
-    for heading in ("ms", "ms of the other", "ratio", "rounds"):
+    for heading in ("ms", "ms of the other", "ratio", "from", "to", "wanted"):
         table.add_column(heading, justify="right")
     for result in results:
         figures = (f"{result.ours_ms:.3g}", f"{result.other_ms:.3g}")
-        ratio, rounds = f"{result.ratio:.3f}", str(result.rounds)
-        table.add_row(result.name, result.against, *figures, ratio, rounds)
+        ratios = [f"{each:.3f}" for each in (result.ratio, result.low, result.high)]
+        wanted = "" if result.wanted is None else f"{result.wanted:g}"
+        table.add_row(result.name, result.against, *figures, *ratios, wanted)
     return table
