@@ -149,12 +149,12 @@ def _check_runtime(assembly: Assembly, problems: Problems) -> None:
     """Try out what `compile_step` and `step_in_backward` ask of the classes."""
     optim, parameters = assembly.plan.optim, assembly.parameters
     wrappers = [wrapper.cls for wrapper in assembly.plan.wrappers]
-    device = next(iter(parameters.named()))[1].device
+    tensors = [tensor for _, tensor in parameters.named()]
     if optim.compile_step:
-        check_compiled(assembly.called(), wrappers, device, problems)
+        check_compiled(assembly.called(), wrappers, tensors[0].device, problems)
     if optim.step_in_backward:
         roots = [root for _, root in parameters.roots]
-        check_in_backward(assembly.called(), wrappers, roots, device, problems)
+        check_in_backward(assembly.called(), wrappers, roots, tensors, problems)
 
 
 def _check_needs(assembly: Assembly, problems: Problems) -> None:

@@ -7,11 +7,11 @@ and one at a time, and must come to the same weights, state and groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from optim_hydra.compiled_step import update_of
@@ -34,7 +34,7 @@ def check_in_backward(
     called: Iterable[tuple[type[Optimizer], Mapping[str, Any]]],
     wrappers: Iterable[type[Optimizer]],
     roots: Iterable[nn.Module],
-    device: torch.device,
+    tensors: Sequence[Tensor],
     problems: Problems,
 ) -> None:
     """Note classes and models whose updates can't be made in backward.
@@ -43,7 +43,7 @@ def check_in_backward(
         called: Each class with its keyword arguments.
         wrappers: Classes around one of them.
         roots: The modules.
-        device: Of the parameters.
+        tensors: The parameters.
         problems: Where it is noted.
 
     """
@@ -55,8 +55,12 @@ def check_in_backward(
         later = later_reducer(root)
         if later:
             problems.add(LATER.format(later), _FIELD)
+    meshes = {getattr(tensor, "device_mesh", None) for tensor in tensors}
+    if None in meshes and len(meshes) > 1:
+        what = "gradients of plain parameters beside sharded ones are averaged over"
+        problems.add(f"{what} processes after backward: {instead}", _FIELD)
     for cls, arguments in called:
-        why = why_not_in_backward(cls, arguments, device)
+        why = why_not_in_backward(cls, arguments, tensors[0].device)
         if why:
             problems.add(f"{why}: {instead}", _FIELD)
 
@@ -136,5 +140,5 @@ def _same(first: Any, second: Any) -> bool:
         return len(first) == len(second) and all(_same(a, b) for a, b in pairs)
     if type(first) is not type(second):
         return False
-    is_known = isinstance(first, torch.Tensor | int | float | str | None)
+    is_known = isinstance(first, Tensor | int | float | str | None)
     return not is_known or equal(first, second)

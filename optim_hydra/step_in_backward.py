@@ -7,6 +7,7 @@ backward no more than one gradient is kept at a time, and `optimizer.step()` fin
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from optim_hydra.compiled_step import update_of
-from optim_hydra.errors import OptimHydraError, join_key
+from optim_hydra.errors import OptimHydraError, OptimHydraWarning, join_key
 from optim_hydra.kept_on_copies import keep_on_copies
 from optim_hydra.replicas import check_no_replicas
 
@@ -38,8 +39,8 @@ class _Record:
     updated: set[int] = field(default_factory=set)
     """`id`s of the parameters that were updated since the last step."""
     num_hooked: int = 0
-    is_checked: bool = False
-    """Whether it was looked for wrappers that reduce gradients later."""
+    has_begun: bool = False
+    """Whether backward has updated a parameter, or it was told that it has not."""
     is_replaced: bool = False
     """Whether another optimizer was built for some of its parameters."""
 
@@ -139,9 +140,9 @@ def _replace(optimizer: Optimizer | None) -> None:
 
 def _update(optimizer: Optimizer, hook: _Hook, parameter: Tensor) -> None:
     record: _Record = vars(optimizer)[_ATTRIBUTE]
-    if not record.is_checked:
+    if not record.has_begun:
         check_no_replicas(parameter, join_key(record.at, _FIELD))
-        record.is_checked = True
+        record.has_begun = True
     if id(parameter) in record.updated:
         parameter.grad = None
         msg = (
@@ -165,6 +166,15 @@ def _before_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
             f" backward: this one no longer does @ {join_key(record.at, _FIELD)}"
         )
         raise StepInBackwardError(msg)
+    parameters = (p for group in optimizer.param_groups for p in group["params"])
+    if not record.has_begun and any(p.grad is not None for p in parameters):
+        record.has_begun = True
+        text = (
+            "backward has updated no parameter, and gradients are left to the step: set"
+            f" {_FIELD}=false where they come another way @"
+            f" {join_key(record.at, _FIELD)}"
+        )
+        warnings.warn(text, OptimHydraWarning, stacklevel=3)
 
 
 def _after_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:

@@ -17,6 +17,14 @@ def test_shards_are_updated_as_the_whole_is(found) -> None:
     assert all(each["freed"] and each["updated"] for each in results)
 
 
+def test_plain_parameters_beside_sharded_ones_are_refused(found) -> None:
+    for results in found("sharded_training", "updated_in_backward"):
+        assert results["told"] == (
+            "gradients of plain parameters beside sharded ones are averaged over"
+            " processes after backward: set step_in_backward=false @ step_in_backward"
+        )
+
+
 def test_what_reduces_gradients_later_is_refused_before_anything_changes(found) -> None:
     for said in found("replicated_training", "updated_in_backward"):
         assert said["ddp"] == LATER.format("DistributedDataParallel")

@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from backward_training import MUON, backward, layers, same_weights, trained
 from case_helpers import refused
 from optim_hydra import ConfigError, build_optimizer, validate
+from optim_hydra.errors import OptimHydraWarning
 from optim_hydra.step_in_backward import StepInBackwardError
 
 NODE = {"step_in_backward": True, "_full_key_": "actor.optim"}
@@ -135,6 +136,24 @@ def test_a_scaler_is_told(fields: dict[str, Any], unscales: bool) -> None:
     with pytest.raises(StepInBackwardError) as caught:
         scaler.step(optimizer)
     assert str(caught.value) == AMP
+
+
+def test_gradients_that_do_not_come_by_backward_are_told_once() -> None:
+    model = layers()
+    optimizer = build_optimizer(model, NODE)
+    before = copy.deepcopy(model)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    with pytest.warns(OptimHydraWarning) as caught:
+        optimizer.step()
+    assert str(caught[0].message) == (
+        "backward has updated no parameter, and gradients are left to the step: set"
+        " step_in_backward=false where they come another way"
+        " @ actor.optim.step_in_backward"
+    )
+    assert caught[0].filename == __file__
+    assert not same_weights(model, before)
+    optimizer.step()
 
 
 def test_a_scaler_that_is_switched_off_is_as_none() -> None:

@@ -7,7 +7,7 @@ from torch import nn
 from torch.distributed.fsdp import fully_shard
 
 from group_models import Block
-from optim_hydra import build_optimizer, grad_norm
+from optim_hydra import ConfigError, build_optimizer, grad_norm
 from two_processes import (
     Results,
     batch,
@@ -115,6 +115,10 @@ def updated_in_backward() -> Results:
     optimizer = build_optimizer(network, {**config, "step_in_backward": True})
     loss_of(network, own_half(batch(0))).backward()
     results["freed"] = all(p.grad is None for p in network.parameters())
+    try:
+        build_optimizer(partly_sharded(model()), {"step_in_backward": True})
+    except ConfigError as error:
+        results["told"] = str(error)
     results["updated"] = len(optimizer.state) == len(list(network.parameters()))
     return results
 
