@@ -14,7 +14,7 @@ from optim_hydra.clipping import SPARSE
 from optim_hydra.compile_checks import check_compiled
 from optim_hydra.construct import construct
 from optim_hydra.errors import Problems
-from optim_hydra.given import EXTRA
+from optim_hydra.given import EXTRA, FIELDS
 from optim_hydra.group_records import record_groups
 from optim_hydra.groups import ClassGroups, make_groups, mesh_of
 from optim_hydra.implementation import with_fastest
@@ -56,6 +56,20 @@ class Assembly:
         """Return each class with its keyword arguments, wrappers left out."""
         called = [(groups.cls, groups.arguments()) for groups in self.groups]
         return called or [(self.plan.node.cls, self.plan.node.arguments.kwargs)]
+
+    def tried(self) -> list[tuple[type[Optimizer], dict[str, Any]]]:
+        """Return each class with the arguments of its groups, as far as they differ.
+
+        Rates, decays, betas and eps aside.
+        """
+        found: dict[Any, tuple[type[Optimizer], dict[str, Any]]] = {}
+        for groups in self.groups:
+            for group in groups.groups:
+                given = {**group.values, **groups.switches}
+                other = {k: repr(v) for k, v in given.items() if k not in FIELDS}
+                key = groups.cls, tuple(sorted(other.items()))
+                found.setdefault(key, (groups.cls, given))
+        return list(found.values()) or self.called()
 
     def construct(self, at: str) -> list[Optimizer]:
         """Return one new optimizer for each class, wrapped where the node says so.
@@ -151,10 +165,10 @@ def _check_runtime(assembly: Assembly, problems: Problems) -> None:
     wrappers = [wrapper.cls for wrapper in assembly.plan.wrappers]
     tensors = [tensor for _, tensor in parameters.named()]
     if optim.compile_step:
-        check_compiled(assembly.called(), wrappers, tensors[0].device, problems)
+        check_compiled(assembly.tried(), wrappers, tensors[0].device, problems)
     if optim.step_in_backward:
         roots = [root for _, root in parameters.roots]
-        check_in_backward(assembly.called(), wrappers, roots, tensors, problems)
+        check_in_backward(assembly.tried(), wrappers, roots, tensors, problems)
 
 
 def _check_needs(assembly: Assembly, problems: Problems) -> None:

@@ -21,7 +21,7 @@ from optim_hydra.errors import Problems
 from optim_hydra.needs import need_of
 from optim_hydra.registry import builder_of
 from optim_hydra.signature import signature_of
-from optim_hydra.small_trial import SmallTrial, on_its_own, place_for
+from optim_hydra.small_trial import SmallTrial, can_be_tried, on_its_own, place_for
 
 __all__ = ["check_compiled", "why_not_compiled"]
 
@@ -107,13 +107,12 @@ def why_not_compiled(
 
 def _why(cls: type[Optimizer], arguments: dict[str, Any], on: torch.device) -> str:
     name, tracer = cls.__name__, _Tracer()
-    try:
-        expected, _ = _train(cls, arguments, on, None)
-    except Exception:  # noqa: BLE001 - foreign code runs here; building tells what
+    if not can_be_tried(cls, arguments, on):
         return ""
     try:
+        expected, _ = _train(cls, arguments, on, None)
         found, nums = _train(cls, arguments, on, tracer)
-    except Exception as error:  # noqa: BLE001 - as above
+    except Exception as error:  # noqa: BLE001 - foreign code runs here
         said = str(error).strip().partition("\n")[0]
         return f"the step of {name} fails compiled: {type(error).__name__}: {said}"
     pairs = zip(expected, found, strict=True)
@@ -121,7 +120,7 @@ def _why(cls: type[Optimizer], arguments: dict[str, Any], on: torch.device) -> s
     if not (tracer.num_graphs or _is_disabled()):
         what = f"torch finds nothing in the step of {name} that it could compile"
     elif nums[-1] > nums[_SETTLED - 1]:
-        what = f"{name} keeps numbers, for which torch would compile each step anew"
+        what = f"{name} goes by numbers for which torch would compile each step anew"
     elif any((a - b).norm() > _TOLERANCE * (1e-6 + b.norm()) for a, b in pairs):
         what = f"{name} takes other steps where torch compiles them"
     return what

@@ -20,7 +20,7 @@ from optim_hydra.errors import Problems
 from optim_hydra.needs import need_of
 from optim_hydra.registry import builder_of
 from optim_hydra.replicas import LATER, later_reducer
-from optim_hydra.small_trial import SmallTrial, on_its_own, place_for
+from optim_hydra.small_trial import SmallTrial, can_be_tried, on_its_own, place_for
 from optim_hydra.step_in_backward import view
 
 __all__ = ["check_in_backward", "why_not_in_backward"]
@@ -86,22 +86,19 @@ def why_not_in_backward(
         return f"{cls.__name__} needs more than one gradient at a time"
     if builder_of(cls) is not None:
         return ""
-    on = place_for(device)
+    on, name = place_for(device), cls.__name__
+    if not can_be_tried(cls, arguments, on):
+        return ""
     try:
         with torch.compiler.set_stance("force_eager"):
             together = _train(cls, arguments, on, is_in_backward=False)
-    except Exception:  # noqa: BLE001 - foreign code runs here; building tells what
-        return ""
-    try:
-        with torch.compiler.set_stance("force_eager"):
             apart = _train(cls, arguments, on, is_in_backward=True)
-    except Exception as error:  # noqa: BLE001 - as above
+    except Exception as error:  # noqa: BLE001 - foreign code runs here
         said = str(error).strip().partition("\n")[0]
-        what = "fails where each parameter is updated by itself"
-        return f"{cls.__name__} {what}: {type(error).__name__}: {said}"
+        return f"the steps of {name} can't be tried: {type(error).__name__}: {said}"
     if _same(together, apart):
         return ""
-    return f"{cls.__name__} takes other steps where each parameter is updated by itself"
+    return f"{name} takes other steps where each parameter is updated by itself"
 
 
 def _train(

@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 
 from optim_hydra.needs import need_of
 
-__all__ = ["SmallTrial", "on_its_own", "place_for"]
+__all__ = ["SmallTrial", "can_be_tried", "on_its_own", "place_for"]
 
 
 class SmallTrial:
@@ -62,6 +62,20 @@ class SmallTrial:
         """Return how far each tensor is from where it was."""
         pairs = zip(self.parameters, self.starts, strict=True)
         return [parameter.detach().cpu() - start for parameter, start in pairs]
+
+
+def can_be_tried(
+    cls: type[Optimizer], arguments: Mapping[str, Any], on: torch.device
+) -> bool:
+    """Whether a class can be built; where not, the real one tells why."""
+    if need_of(cls).accelerator and on.type == "cpu":
+        return False
+    try:
+        with on_its_own(on):
+            SmallTrial(cls, arguments, on)
+    except Exception:  # noqa: BLE001 - foreign code runs here
+        return False
+    return True
 
 
 def place_for(device: torch.device) -> torch.device:

@@ -11,6 +11,11 @@ from case_helpers import refused
 from optim_hydra import ConfigError, ParamGroupConfig, build_optimizer
 
 AT = "set compile_step=false @ actor.optim.compile_step"
+FUSED_BIAS = {
+    "role": "bias",
+    "override_optimizer_config": {"fused": True},
+    "weight_decay": 0.0,
+}
 LOOKAHEAD = {
     "optimizer_impl": "pytorch_optimizer",
     "optimizer": "Lookahead",
@@ -27,6 +32,10 @@ LOOKAHEAD = {
         ),
         (
             {"override_optimizer_config": {"fused": True}},
+            "fused is compiled code already: leave it out, or",
+        ),
+        (
+            {"param_groups": [FUSED_BIAS]},
             "fused is compiled code already: leave it out, or",
         ),
         (
@@ -72,7 +81,7 @@ def test_what_compiles_by_itself_or_not_at_all(
         ),
         (
             {"optimizer_impl": "pytorch_optimizer", "optimizer": "AdaBelief"},
-            "AdaBelief keeps numbers, for which torch would compile each step anew:",
+            "AdaBelief goes by numbers for which torch would compile each step anew:",
         ),
     ],
     ids=str,
