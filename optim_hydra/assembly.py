@@ -35,6 +35,8 @@ from optim_hydra.structure import CLIP_FLATTENED, is_flattened
 
 __all__ = ["Assembly", "assemble"]
 
+_SHOWN = 3
+
 
 @dataclass(frozen=True)
 class Assembly:
@@ -98,7 +100,30 @@ class Assembly:
                 built = [caller.wrap(wrapper, wrapper.arguments, inner)]
         for optimizer, groups in zip(built, self.groups, strict=False):
             record_groups(optimizer, groups)
+        self._check_held(built, at)
         return built
+
+    def _check_held(self, built: list[Optimizer], at: str) -> None:
+        """Refuse a class that drops parameters, which would not be trained.
+
+        They are counted: some classes hold copies in the place of parameters.
+        """
+        frozen = set(map(id, self.to_freeze))
+        given = {id(p): name for name, p in self.parameters.named()}
+        given = {key: name for key, name in given.items() if key not in frozen}
+        groups = [group for optimizer in built for group in optimizer.param_groups]
+        held = {id(parameter) for group in groups for parameter in group["params"]}
+        if len(held) >= len(given):
+            return
+        lost = [name for key, name in given.items() if key not in held]
+        names = " and ".join(type(optimizer).__name__ for optimizer in built)
+        listed = ", ".join(lost[:_SHOWN])
+        if len(lost) > _SHOWN:
+            listed += f" and {len(lost) - _SHOWN} more"
+        problems = Problems(at)
+        what = f"{names} holds {len(held)} of the {len(given)} parameters that it was"
+        problems.add(f"{what} given, not {listed}: choose another class", "optimizer")
+        problems.raise_if_any()
 
     def _source(self) -> Any:
         """Return what the class's first argument takes."""

@@ -126,6 +126,27 @@ def test_the_hook_of_a_base_for_subclasses_is_not_run(
     assert type(build_optimizer(module, {**NODE, "lr": 0.5})) is Base
 
 
+def test_a_class_that_drops_parameters_is_refused(
+    module: nn.Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Hostile(SGD):
+        def __init__(self, params: Any, lr: float = 1e-3) -> None:
+            super().__init__(params, lr)
+            self.param_groups[0]["params"].pop()
+
+    offer(monkeypatch, "hostile_impl", Hostile=Hostile)
+    rule = {"pattern": "bias", "freeze": True}
+    assert str(refused(module, NODE)) == (
+        "Hostile holds 1 of the 2 parameters that it was given, not bias: choose"
+        " another class @ optimizer"
+    )
+    assert str(refused(module, {**NODE, "param_groups": [rule]})) == (
+        "Hostile holds 0 of the 1 parameters that it was given, not weight: choose"
+        " another class @ optimizer"
+    )
+    assert module.bias.requires_grad
+
+
 def test_hooks_of_a_broken_optimizer_are_made_ready(
     module: nn.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
