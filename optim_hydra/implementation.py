@@ -18,7 +18,7 @@ from optim_hydra.parameters import Parameters
 from optim_hydra.planning import Plan
 from optim_hydra.signature import signature_of
 
-__all__ = ["fastest", "with_fastest"]
+__all__ = ["fastest", "told_fastest", "with_fastest"]
 
 # Up to here the calls for one tensor cost more than its numbers do, on a CPU.
 _SMALL = 4096
@@ -66,19 +66,65 @@ def fastest(
         {}
 
     """
-    taken = {"foreach", "fused"} & set(signature_of(cls).arguments)
     devices = {tensor.device.type for tensor in tensors}
-    if len(devices) != 1 or arguments.get("differentiable"):
+    return _on(devices.pop(), cls, tensors, arguments) if len(devices) == 1 else {}
+
+
+def told_fastest(
+    cls: type[Optimizer], tensors: Sequence[Tensor] | None, arguments: dict[str, Any]
+) -> str:
+    """Say what `fastest` sets, wherever the parameters may be.
+
+    Args:
+        cls: As for `fastest`.
+        tensors: As for `fastest`; None where they are not known.
+        arguments: As for `fastest`.
+
+    Example:
+        >>> import torch
+        >>> told_fastest(torch.optim.AdamW, None, {})
+        'fused=True'
+        >>> told_fastest(torch.optim.RMSprop, None, {})
+        'foreach=True for small tensors on a CPU, its own choice elsewhere'
+
+    """
+    if not _flags(cls):
+        return "the only one that it has"
+    if tensors is not None and not tensors:
+        return "its own choice"
+    on_cpu, elsewhere = [
+        ", ".join(f"{flag}=True" for flag in _on(device, cls, tensors or (), arguments))
+        for device in ("cpu", "cuda")
+    ]
+    if tensors is None and on_cpu != elsewhere:
+        on_cpu += " for small tensors"
+    if on_cpu == elsewhere:
+        return on_cpu or "its own choice"
+    return f"{on_cpu} on a CPU, {elsewhere or 'its own choice'} elsewhere"
+
+
+def _flags(cls: type) -> set[str]:
+    return {"foreach", "fused"} & set(signature_of(cls).arguments)
+
+
+def _on(
+    device: str,
+    cls: type[Optimizer],
+    tensors: Sequence[Tensor],
+    arguments: dict[str, Any],
+) -> dict[str, bool]:
+    if arguments.get("differentiable"):
         return {}
+    taken = _flags(cls)
     is_torch = any(
         base.__module__.startswith("torch.optim.") for base in _own_bases(cls)
     )
     is_real = all(tensor.is_floating_point() for tensor in tensors)
-    if "fused" in taken and is_torch and is_real and devices <= {"cpu", "cuda"}:
+    if "fused" in taken and is_torch and is_real and device in {"cpu", "cuda"}:
         return {"fused": True}
     # Elsewhere torch takes foreach by itself where it is the faster one.
     is_small = sum(tensor.numel() for tensor in tensors) <= _SMALL * len(tensors)
-    if "foreach" in taken and devices == {"cpu"} and is_small:
+    if "foreach" in taken and device == "cpu" and is_small:
         return {"foreach": True}
     return {}
 

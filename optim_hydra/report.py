@@ -48,6 +48,7 @@ class AssignmentReport:
         """Return a table, for a terminal."""
         from rich.box import SIMPLE  # noqa: PLC0415 - called by rich itself
         from rich.table import Table  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
 
         table = Table(box=SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
         for title in ("group", "class", "tensors", "numbers", "lr", "decay", "rule"):
@@ -56,9 +57,11 @@ class AssignmentReport:
         for row in self.rows:
             *values, rule, _, names = row.values()
             short = rule.replace("param_groups", "")
-            table.add_row(*map(_text, values), short, _examples(names, "\n"))
+            cells = (*map(_text, values), short, _examples(names, "\n"))
+            # A name may have brackets in it, which rich would take for its own.
+            table.add_row(*map(Text, cells))
         if self.frozen:
-            table.caption = f"frozen: {_examples(self.frozen)}"
+            table.caption = Text(f"frozen: {_examples(self.frozen)}")
         return table
 
 

@@ -125,7 +125,7 @@ LAYERS = [
     {"sweep.leaderboard", "sweep.page"},
     {"sweep.reporting"},
     {"app"},
-    {"cli.describing", "cli.foreign_nodes", "cli.models", "cli.rates"},
+    {"cli.describing", "cli.foreign_nodes", "cli.models", "cli.rates", "cli.remarks"},
     {"cli.composing", "cli.catalogue"},
     {"cli.check"},
     {"cli.check_output", "cli.listing", "cli.show", "cli.schema"},

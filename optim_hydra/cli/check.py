@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from optim_hydra.cli.describing import kept_by_the_loop, public_path
 from optim_hydra.cli.foreign_nodes import ForeignNode, read_foreign
 from optim_hydra.cli.models import make_model, models_by_node
 from optim_hydra.cli.rates import Curve, curves_of, lacks_steps
+from optim_hydra.cli.remarks import remarks_on
 from optim_hydra.decay_meaning import decay_meaning
 from optim_hydra.errors import (
     ConfigError,
@@ -29,7 +31,7 @@ from optim_hydra.errors import (
 from optim_hydra.needs import PROTOCOLS, need_of
 from optim_hydra.node import Node
 from optim_hydra.planning import Plan, plan_node
-from optim_hydra.references import hide_in
+from optim_hydra.references import hide, hide_in
 from optim_hydra.report import AssignmentReport, assignment_report
 from optim_hydra.state_memory import StateMemory, measure_state
 from optim_hydra.validation import validate
@@ -52,6 +54,8 @@ class CheckedNode:
     curves: list[Curve] = field(default_factory=list)
     needs: list[str] = field(default_factory=list)
     """What the training loop has to keep."""
+    remarks: list[str] = field(default_factory=list)
+    """What the library chose, and what the class does not need."""
     notes: list[str] = field(default_factory=list)
     optimizer: Optimizer | None = None
 
@@ -88,7 +92,11 @@ def check_config(
         OptimHydraError: Nothing could be checked: no file, no node, no model.
 
     """
-    with warnings.catch_warnings(record=True) as caught:
+    # What models and classes print is no part of what is told here.
+    with (
+        contextlib.redirect_stdout(sys.stderr),
+        warnings.catch_warnings(record=True) as caught,
+    ):
         warnings.simplefilter("always")
         composed = compose_file(config, overrides)
         found = find_nodes(composed)
@@ -126,8 +134,10 @@ def check_node(
     problems.found = hide_in(problems.found, node.references)
     if plan is None or problems.found:
         return checked
-    checked.classes = list(dict.fromkeys(_classes(plan)))
+    texts = [hide(text, node.references) for text in _classes(plan)]
+    checked.classes = list(dict.fromkeys(texts))
     checked.needs = list(dict.fromkeys(_needs(plan)))
+    checked.remarks = remarks_on(plan)
     if model is not None:
         try:
             checked.optimizer = build_from_node(model, node, frozenset(PROTOCOLS))
@@ -135,6 +145,7 @@ def check_node(
             problems.found += error.problems
             return checked
         checked.report = assignment_report(checked.optimizer)
+        checked.remarks = remarks_on(plan, model, checked.optimizer)
     checked.curves = _curves(node, checked, steps, problems)
     if checked.optimizer is not None:
         checked.memory = measure_state(checked.optimizer, world_size)

@@ -43,6 +43,7 @@ def _node_data(node: CheckedNode, world_size: int) -> dict[str, Any]:
         "key": node.key,
         "classes": node.classes,
         "needs": node.needs,
+        "remarks": node.remarks,
         "model": node.model or None,
         "groups": node.report.rows if node.report else None,
         "memory": memory
@@ -75,7 +76,7 @@ def print_checked(checked: Checked, console: Console) -> None:
         is_wrong = any(key.startswith(node.key) for key in wrong)
         console.print(Text(node.key or "the config", style="bold"), end="")
         console.print(": has problems, see below" if is_wrong else ": fits together")
-        for text in (*node.classes, *node.needs):
+        for text in (*node.classes, *node.needs, *node.remarks):
             console.print(Text(f"  {text}"), soft_wrap=True)
         if node.report is not None:
             text = f"  built for {node.model}, on the meta device"

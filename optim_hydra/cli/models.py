@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from optim_hydra.errors import WrongObjectError, nearest, told
 
@@ -42,6 +42,9 @@ def models_by_node(texts: Sequence[str], nodes: Iterable[str]) -> dict[str, str]
             near = nearest(key, keys) or f": there are {', '.join(keys)}"
             msg = f"--model {text}: no optimizer node {key}{near}"
             raise WrongObjectError(msg)
+        if not path:
+            msg = f"--model {text} names no model: write {_FORM}"
+            raise WrongObjectError(msg)
         own[key] = path
     rest = own.pop("", None)
     return own if rest is None else dict.fromkeys(keys, rest) | own
@@ -66,7 +69,7 @@ def make_model(text: str) -> nn.Module:
 
 def _imported(path: str, text: str) -> Any:
     module_name, _, name = path.rpartition(".")
-    if not module_name:
+    if not (module_name and name):
         msg = f"--model {text} is no dotted path: write {_FORM}"
         raise WrongObjectError(msg)
     here = str(Path.cwd())
@@ -86,17 +89,49 @@ def _imported(path: str, text: str) -> Any:
 
 
 def _call(function: Any, text: str, arguments: str) -> Any:
-    if isinstance(function, nn.Module):
-        return function.to("meta")
+    positional, named = _read(arguments, text)
     try:
-        call: Any = ast.parse(f"_({arguments})", mode="eval").body
-        positional = [_value(node) for node in call.args]
-        named = {word.arg: _value(word.value) for word in call.keywords}
         with torch.device("meta"):
-            return function(*positional, **named)
+            is_made = isinstance(function, nn.Module)
+            made = function if is_made else function(*positional, **named)
+        return _moved(made) if isinstance(made, nn.Module) else made
     except (Exception, SystemExit) as error:
         msg = f"--model {text} fails: {told(error)}"
         raise WrongObjectError(msg) from error
+
+
+def _read(arguments: str, text: str) -> tuple[list[Any], dict[str, Any]]:
+    """Read arguments as Python has them; nothing is evaluated."""
+    try:
+        call = ast.parse(f"_({arguments})", mode="eval").body
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            positional = [_value(node) for node in call.args]
+            named = {str(word.arg): _value(word.value) for word in call.keywords}
+            if all(word.arg for word in call.keywords):
+                return positional, named
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        pass
+    msg = f"--model {text}: {arguments} is no list of literals: write them as in"
+    msg += " torch.nn.Linear:4,2 or my.Model:width=64,kind='deep'"
+    raise WrongObjectError(msg)
+
+
+def _moved(module: nn.Module) -> nn.Module:
+    """Move a module to the meta device; what is tied stays tied, unlike by `to`."""
+    moved: dict[Tensor, Tensor] = {}
+    for each in module.modules():
+        places: list[dict[str, Any]] = [each._parameters, each._buffers]
+        for held in places:
+            for name, tensor in held.items():
+                if tensor is None or tensor.is_meta:
+                    continue
+                if tensor not in moved:
+                    new = tensor.detach().to("meta")
+                    if isinstance(tensor, nn.Parameter):
+                        new = nn.Parameter(new, tensor.requires_grad)
+                    moved[tensor] = new
+                held[name] = moved[tensor]
+    return module
 
 
 def _value(node: ast.expr) -> Any:
