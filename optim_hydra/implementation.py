@@ -18,7 +18,7 @@ from optim_hydra.parameters import Parameters
 from optim_hydra.planning import Plan
 from optim_hydra.signature import signature_of
 
-__all__ = ["fastest", "told_fastest", "with_fastest"]
+__all__ = ["fastest", "told_fastest", "told_flags", "with_fastest"]
 
 # Up to here the calls for one tensor cost more than its numbers do, on a CPU.
 _SMALL = 4096
@@ -88,19 +88,35 @@ def told_fastest(
         'foreach=True for small tensors on a CPU, its own choice elsewhere'
 
     """
-    if not _flags(cls):
-        return "the only one that it has"
     if tensors is not None and not tensors:
-        return "its own choice"
+        return told_flags(cls, {})
     on_cpu, elsewhere = [
-        ", ".join(f"{flag}=True" for flag in _on(device, cls, tensors or (), arguments))
+        told_flags(cls, _on(device, cls, tensors or (), arguments))
         for device in ("cpu", "cuda")
     ]
-    if tensors is None and on_cpu != elsewhere:
-        on_cpu += " for small tensors"
     if on_cpu == elsewhere:
-        return on_cpu or "its own choice"
-    return f"{on_cpu} on a CPU, {elsewhere or 'its own choice'} elsewhere"
+        return on_cpu
+    if tensors is None:
+        on_cpu += " for small tensors"
+    return f"{on_cpu} on a CPU, {elsewhere} elsewhere"
+
+
+def told_flags(cls: type[Optimizer], arguments: dict[str, Any]) -> str:
+    """Say which implementation a class has with its arguments.
+
+    Example:
+        >>> import torch
+        >>> told_flags(torch.optim.AdamW, {"lr": 0.1, "fused": True})
+        'fused=True'
+        >>> told_flags(torch.optim.Muon, {"lr": 0.1})
+        'the only one that it has'
+
+    """
+    flags = _flags(cls)
+    if not flags:
+        return "the only one that it has"
+    chosen = [f"{flag}=True" for flag in sorted(flags) if arguments.get(flag)]
+    return ", ".join(chosen) or "its own choice"
 
 
 def _flags(cls: type) -> set[str]:

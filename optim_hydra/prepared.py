@@ -18,6 +18,7 @@ from optim_hydra.container import OptimizersContainer
 from optim_hydra.decay_meaning import decay_meaning
 from optim_hydra.declared import path_of
 from optim_hydra.errors import OptimHydraWarning, Problems, nearest
+from optim_hydra.implementation import told_flags
 from optim_hydra.journal import JOURNAL
 from optim_hydra.needs import PROTOCOLS, need_of
 from optim_hydra.node import Node
@@ -95,6 +96,12 @@ class Prepared:
     def _arguments(self) -> str:
         """Say what each class was called with."""
         called = [f"{cls.__name__} {kwargs}" for cls, kwargs in self.assembly.called()]
+        if self.assembly.plan.optim.implementation == "fastest":
+            told = [told_flags(cls, kwargs) for cls, kwargs in self.assembly.called()]
+            called = [
+                f"{text}, the fastest implementation is {which}"
+                for text, which in zip(called, told, strict=True)
+            ]
         optim = self.assembly.plan.optim
         called += ["compiled"] * optim.compile_step
         called += ["updating in backward"] * optim.step_in_backward

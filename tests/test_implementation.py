@@ -82,7 +82,19 @@ def test_a_flag_beside_it_is_refused() -> None:
 def test_the_log_says_what_was_chosen(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "optim_hydra"):
         build_optimizer(small(), FASTEST)
-    assert "'fused': True" in caplog.text
+    assert "'fused': True}, the fastest implementation is fused=True\n" in caplog.text
+
+
+def test_the_log_says_where_there_was_no_choice(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level("INFO", "optim_hydra"):
+        build_optimizer(small(), {"optimizer": "LBFGS", **FASTEST}, provides="closure")
+        build_optimizer(nn.Linear(300, 300), {"optimizer": "RMSprop", **FASTEST})
+    first, second = [record.getMessage() for record in caplog.records]
+    only = "{'lr': 0.001}, the fastest implementation is the only one that it has\n"
+    assert first.startswith(f"optim: LBFGS {only}")
+    assert "}, the fastest implementation is its own choice\n" in second
 
 
 @pytest.mark.parametrize("cls", ["AdamW", "SGD", "RMSprop"])
