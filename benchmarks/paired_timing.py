@@ -142,9 +142,7 @@ def _middle_half(ratios: list[float]) -> tuple[float, float]:
     return first, third
 
 
-def _time(
-    call: Callable[[], object], calls: int, clock: Callable[[], float]
-) -> float:
+def _time(call: Callable[[], object], calls: int, clock: Callable[[], float]) -> float:
     """Return the milliseconds of one call; freeing the last result is not timed."""
     if calls == 1:
         gc.collect()  # what an earlier one left

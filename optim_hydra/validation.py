@@ -95,7 +95,8 @@ def _has_schedule(node: Node) -> bool:
 def _warn_of_orphan(mapping: Any, at: str) -> None:
     if EXTRA in at.split("."):
         return  # an argument, such as the class that Lookahead wraps
-    near = nearest(at.rpartition(".")[2], [NODE_NAME])
+    name = at.rpartition(".")[2]
+    near = nearest(name, [NODE_NAME]) if name != NODE_NAME else ""
     if near and mapping and {str(key) for key in mapping} <= CHECKS.keys():
         warnings.warn(f"nobody reads {at}{near}", OptimHydraWarning, stacklevel=4)
 

@@ -74,3 +74,38 @@ def test_a_missing_package_is_named_with_what_installs_it(
         "import of matplotlib.figure halted; None in sys.modules:"
         " pip install 'optim-hydra[cli]'\n"
     )
+
+
+def test_a_place_that_can_not_be_written_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    argv = ["optim-hydra", "schema", "--output", "nowhere/optim.schema.json"]
+    monkeypatch.setattr(sys, "argv", argv)
+    with pytest.raises(SystemExit) as caught:
+        run()
+    assert caught.value.code == 1
+    assert capsys.readouterr().err == (
+        "nowhere/optim.schema.json: No such file or directory\n"
+    )
+
+
+def test_signs_that_a_terminal_lacks_are_replaced(run_fresh, tmp_path: Path) -> None:
+    (tmp_path / "app.yaml").write_text("optim: {lr: 0.1}\n")
+    result = run_fresh(
+        "-m",
+        "optim_hydra.cli",
+        "plot",
+        str(tmp_path / "app.yaml"),
+        PYTHONIOENCODING="ascii",
+        COLUMNS="60",
+    )
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0] == "optim, node: constant"
+    assert lines[2] == " 0.1?" + "?" * 54 + "?"
+
+
+def test_resume_takes_settings_of_the_launcher(run_fresh) -> None:
+    result = run_fresh("-m", "optim_hydra.cli", "resume", "--help", COLUMNS="80")
+    assert "Hydra's launcher settings." in result.stdout

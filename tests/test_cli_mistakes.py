@@ -94,3 +94,56 @@ def test_what_the_training_loop_has_to_keep_is_told(command: Command) -> None:
         " computes the loss, calls backward() and returns the loss, in the training"
         " loop, which says so by provides=['closure']"
     )
+
+
+BROKEN = {
+    "binary": (b"\xff\xfe", "'utf-8' codec can't decode byte 0xff in position 0:"),
+    "syntax": (b"optim: [1", "while parsing a flow sequence\n"),
+    "twice": (b"optim: {}\noptim: {}\n", "while constructing a mapping\n"),
+    "object": (b"a: !!python/name:os.system", "could not determine a constructor"),
+    "circle": (b"optim: &a {lr: *a}", "it is too deep, or goes round in a circle"),
+    "deep": (b"a: " + b"[" * 3000 + b"]" * 3000, "it is too deep, or goes round in"),
+    "defaults": (b"defaults: 5", "Invalid defaults list in 'defaults', defaults must"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_file_is_named(command: Command, tmp_path: Path, name: str) -> None:
+    text, message = BROKEN[name]
+    file = tmp_path / f"{name}.yaml"
+    file.write_bytes(text)
+    result = command("check", str(file))
+    assert result.exit_code == 1
+    assert str(result.exception).startswith(f"{file} can't be composed: {message}")
+
+
+def test_a_group_of_a_number_is_refused(command: Command) -> None:
+    assert str(command("check", SFT, "optim=5").exception) == (
+        f"{SFT} can't be composed: Config group override must be a string or a list."
+        " Got int"
+    )
+
+
+def test_a_file_that_hydra_would_not_find_is_renamed(
+    command: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "app.yml"
+    file.write_text("optim: {lr: 0.1}\n")
+    assert str(command("check", str(file)).exception) == (
+        f"Hydra reads no .yml: rename {file} to app.yaml"
+    )
+
+
+def test_a_link_to_nothing_is_not_offered(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "app.yaml"
+    file.symlink_to(tmp_path / "nowhere.yaml")
+    result = command("check", str(file))
+    assert str(result.exception) == f"there is no config {file}"
+
+
+def test_a_plain_node_called_optim_is_read(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "app.yaml"
+    file.write_text("actor: {optim: {_target_: torch.optim.SGD, lr: 0.1}}\n")
+    assert command("check", str(file)).stdout == (
+        "actor.optim: fits together\n  torch.optim.SGD(lr=0.1), decay is L2\n"
+    )

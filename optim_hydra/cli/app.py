@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -58,7 +59,7 @@ def report(
 def resume(
     folder: Folder,
     overrides: Annotated[
-        list[str] | None, typer.Argument(help="Further overrides, for Hydra.")
+        list[str] | None, typer.Argument(help="Hydra's launcher settings.")
     ] = None,
 ) -> None:
     """Run the jobs of a sweep that are missing or failed, with its own command."""
@@ -69,12 +70,19 @@ def resume(
 
 def run() -> None:
     """Run the command; an error on purpose is a message, not a trace."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal may lack some signs
     try:
         app()
     except ModuleNotFoundError as error:
         top = (error.name or "").partition(".")[0]
         extra = "cli" if top in _OF_THE_COMMAND else "sweep"
         typer.echo(f"{error}: pip install 'optim-hydra[{extra}]'", err=True)
+        sys.exit(1)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"{where}{error.strerror or error}", err=True)
         sys.exit(1)
     except Exception as error:
         from optim_hydra.errors import OptimHydraError  # noqa: PLC0415 - imports hydra

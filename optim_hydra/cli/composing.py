@@ -11,10 +11,11 @@ import hydra
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
 
 from optim_hydra.app import compose
-from optim_hydra.errors import ConfigError, Problem, WrongObjectError, nearest
-from optim_hydra.foreign_keys import FOREIGN_KEYS
+            return _compose(file.stem, list(overrides))
+    except OptimHydraError:
 from optim_hydra.node import Node, read_node
 from optim_hydra.override_text import migrate_overrides
 from optim_hydra.tree import NODE_NAME, is_optimizer_node, mappings, raw_items
@@ -23,6 +24,15 @@ __all__ = ["Found", "compose_file", "find_nodes"]
 
 
 _SUFFIXES = (".yaml", ".yml")
+# What Hydra raises at files and overrides that it can't read, not all of it its own.
+_BROKEN = (
+    HydraException,
+    OmegaConfBaseException,
+    YAMLError,
+    ValueError,
+    OSError,
+    RecursionError,
+)
 
 
 @dataclass(frozen=True)
@@ -54,11 +64,14 @@ def compose_file(config: Path, overrides: Sequence[str]) -> DictConfig:
     file = config if config.suffix in _SUFFIXES else Path(f"{config}.yaml")
     if not file.is_file():
         folder = config if config.is_dir() else file.parent
-        there = [str(path) for path in sorted(folder.glob("*.yaml"))]
+        there = [str(path) for path in sorted(folder.glob("*.yaml")) if path.is_file()]
         near = nearest(str(file), there)
         if there and not near:
             near = f": give one of {', '.join(there)}"
         msg = f"there is no config {file}{near}"
+        raise WrongObjectError(msg)
+    if file.suffix != _SUFFIXES[0]:
+        msg = f"Hydra reads no {file.suffix}: rename {file} to {file.stem}.yaml"
         raise WrongObjectError(msg)
     if file.resolve().parent.name == NODE_NAME:
         choice = f"{NODE_NAME}={file.stem}"
@@ -67,11 +80,19 @@ def compose_file(config: Path, overrides: Sequence[str]) -> DictConfig:
         raise WrongObjectError(msg)
     try:
         with hydra.initialize_config_dir(str(file.parent.resolve()), version_base=None):
+<<<<<<< HEAD
             return _compose(file.stem, list(overrides))
     except ConfigError:
+=======
+            return compose(file.stem, list(overrides))
+    except OptimHydraError:
+>>>>>>> 872f3b7 (Answer broken files, places that can't be written and terminals without some signs by sentences; a plain node called optim is no orphan; resume takes Hydra's launcher settings)
         raise
-    except (HydraException, OmegaConfBaseException) as error:
-        what = f"{file} can't be composed: {error}{_causes(error)}"
+    except _BROKEN as error:
+        said = f"{error}{_causes(error)}"
+        if "RecursionError" in said or isinstance(error, RecursionError):
+            said = "it is too deep, or goes round in a circle"
+        what = f"{file} can't be composed: {said}"
         raise ConfigError([Problem(what, "", ConfigError)]) from error
 
 
