@@ -59,6 +59,7 @@ texts = st.lists(st.sampled_from([*WORDS, *MARKS]), max_size=14).map("".join)
 @example(text="optim.warmup_style=null", source="")
 @example(text="`optim.warmup_style=null`", source="")
 @example(text="optim: {grad_clip: 1\r\n}", source="")
+@example(text="$(optim.grad_clip=1{optim: {grad_clip: 1}", source="")
 @settings(max_examples=150, deadline=None)
 def test_it_ends_and_settles(kind: str, text: str, source: str) -> None:
     migrate = KINDS[kind]

@@ -138,3 +138,22 @@ def test_a_script_for_another_group_has_no_say(migrate: Migrate) -> None:
     )
     assert migrate(".").exit_code == 0
     assert "min_lr_ratio: 0.1" in Path("conf/config.yaml").read_text()
+
+
+def test_what_refers_to_a_key_from_another_file(migrate: Migrate) -> None:
+    Path("conf/log.yaml").write_text("floor: ${actor.optim.min_lr}\n")
+    Path("run.sh").write_text("train log.style='${actor.optim.lr_decay_style}'\n")
+    for _ in range(2):
+        result = migrate(".")
+        assert result.exit_code == 1
+        assert result.stderr == (
+            "1 to decide:\n"
+            "  conf/log.yaml:1: actor.optim.min_lr: it refers to min_lr, which becomes"
+            " min_lr_ratio: 0.1: write 1e-06, or what it is to be; until then the node"
+            " at conf/config.yaml:3 stays as it is\n"
+            "changed 0 files\n"
+        )
+    Path("conf/log.yaml").write_text("floor: 1e-6\n")
+    assert migrate(".").exit_code == 0
+    text = Path("run.sh").read_text()
+    assert text == "train log.style='${actor.optim.lr_scheduler_type}'\n"

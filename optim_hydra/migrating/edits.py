@@ -11,6 +11,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from optim_hydra.migrating.references import Reference
 from optim_hydra.migrating.units import Unit
 from optim_hydra.rewriting import Unread
 
@@ -57,6 +58,7 @@ class Migrated:
     questions: list[Question] = field(default_factory=list)
     units: list[Unit] = field(default_factory=list)
     """The optimizer nodes that were found, for checks across files."""
+    references: list[Reference] = field(default_factory=list)
     choices: list[tuple[int, str, str]] = field(default_factory=list)
     """Where a group of another library is chosen, the words, and the group."""
     held: Collection[int] = ()

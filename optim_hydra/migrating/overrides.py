@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any
 
 from optim_hydra.conversion import convert_items
@@ -176,5 +177,10 @@ def _migrate_braces(piece: Piece, migrated: Migrated) -> None:
         for problem in error.problems:
             migrated.ask(piece.start, problem.key, problem.what)
         return
-    if text != piece.text:
-        migrated.edits.append(Edit(piece.start, piece.end, text))
+    # Only what differs: other edits may stand in the same piece.
+    pair = SequenceMatcher(None, piece.text, text, autojunk=False)
+    migrated.edits += [
+        Edit(piece.start + start, piece.start + end, text[begin:stop])
+        for tag, start, end, begin, stop in pair.get_opcodes()
+        if tag != "equal"
+    ]

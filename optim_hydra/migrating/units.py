@@ -23,6 +23,8 @@ class Unit:
     """As they are written, flat."""
     dialect: str
     outcomes: Mapping[str, Outcome]
+    edited: frozenset[str] = frozenset()
+    """Keys of a file that become others: none while the node waits."""
     is_command: bool = False
     is_whole: bool = False
     """Whether it names a class or is a file of a group, which others build on."""

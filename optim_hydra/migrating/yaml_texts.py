@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import PurePath
 
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
-from optim_hydra.conversion import convert_items
-from optim_hydra.dialects import dialect_in_file
-from optim_hydra.errors import join_key
-from optim_hydra.migrating.edits import CannotEditError, Edit, Migrated, value_text
-from optim_hydra.migrating.settled import Settled
-from optim_hydra.migrating.units import Unit
-from optim_hydra.migrating.yaml_edits import Change, change_edits
-from optim_hydra.migrating.yaml_items import Item, items_of
+from optim_hydra.migrating.edits import Migrated
+from optim_hydra.migrating.references import references_below
+from optim_hydra.migrating.yaml_conversion import migrate_node
+from optim_hydra.migrating.yaml_edits import Change
 from optim_hydra.migrating.yaml_nodes import (
-    FoundNode,
     find_nodes,
     place_in_file,
 )
@@ -28,8 +24,6 @@ from optim_hydra.migrating.yaml_overrides import (
     nodes_below,
 )
 from optim_hydra.migrating.yaml_proof import compose_all, is_proven
-from optim_hydra.rewriting import EXTRA, SAME, Outcome
-from optim_hydra.schema import CHECKS
 from optim_hydra.tree import NODE_NAME
 
 __all__ = ["migrate_yaml"]
@@ -64,12 +58,18 @@ def migrate_yaml(
     for root in documents:
         for node in find_nodes(root, at, source):
             node.is_group = node.mapping is root and path.parent.name == NODE_NAME
-            _migrate_node(node, source, migrated, changes)
+            migrate_node(node, source, migrated, changes)
         _migrate_overrides(root, path, source, migrated, changes, texts)
         migrate_text_blocks(root, migrated)
     if migrated.edits and not is_proven(documents, changes, texts, migrated.result()):
         migrated.edits.clear()
+        migrated.units = [replace(unit, edited=frozenset()) for unit in migrated.units]
         migrated.ask(0, "", "the file can't be edited safely: rename its keys by hand")
+    migrated.references = [
+        reference
+        for root in documents
+        for reference in references_below(root, at, text)
+    ]
     return migrated
 
 
@@ -94,128 +94,3 @@ def _migrate_overrides(  # noqa: PLR0913, PLR0917 - where to note what was found
             changes.update({id(node): change} if change else {})
         elif isinstance(node, SequenceNode) and at != "defaults":
             texts.update(migrate_list(node, migrated, source))
-
-
-def _migrate_node(
-    node: FoundNode, source: str, migrated: Migrated, changes: dict[int, Change]
-) -> None:
-    items: dict[str, Item] = {}
-    for path, item in items_of(node.mapping, migrated.text):
-        if path in items:
-            migrated.ask(item.index, join_key(node.at, path), "the key is here twice")
-            return
-        items[path] = item
-    values = {path: item.value for path, item in items.items()}
-    target = str(values.get("_target_") or "")
-    inherited = {
-        path: item.value
-        for base in node.merged
-        for path, item in items_of(base, migrated.text)
-        if path in CHECKS
-    }
-    given = {**inherited, **values}
-    if source != "verl" or not target.startswith("verl."):
-        given.pop("_target_", None)
-    dialect = dialect_in_file(source, given, target)
-    part = Settled(f"the node {node.at or NODE_NAME}" if dialect else "")
-    settled: dict[str, Outcome] = {}
-    outcomes = convert_items(given, dialect)
-    start = node.mapping.start_mark.index
-    part.is_held = start in migrated.held
-    is_whole = bool(target) or node.is_group
-    unit = Unit(start, node.at, given, dialect, outcomes, is_whole=is_whole)
-    migrated.units.append(unit)
-    for path, done in outcomes.items():
-        if path not in items:
-            continue
-        why = done.undecided
-        if not why and node.shared:
-            why = "it stands in a mapping that is no optimizer node at another place"
-        if why:
-            part.ask(items[path].index, join_key(node.at, path), why)
-        else:
-            settled[path] = done
-    _edit(node, items, settled, part, migrated, changes)
-
-
-def _edit(  # noqa: PLR0913, PLR0917 - a node, what is settled, and where to note it
-    node: FoundNode,
-    items: Mapping[str, Item],
-    settled: Mapping[str, Outcome],
-    part: Settled,
-    migrated: Migrated,
-    changes: dict[int, Change],
-) -> None:
-    """Note the edits of one node, and ask about what can't be edited."""
-    done = dict(settled)
-    for path, outcome in settled.items():
-        try:
-            _edits(node, items, {path: outcome}, migrated.text)
-        except CannotEditError as error:
-            del done[path]
-            _ask(node, path, items[path], outcome, error, part)
-    try:
-        made, part.edits = _edits(node, items, done, migrated.text)
-    except CannotEditError as error:
-        made = []
-        for path, outcome in done.items():
-            _ask(node, path, items[path], outcome, error, part)
-    part.note(migrated)
-    if not part.waits:
-        changes.update({id(change.mapping): change for change in made})
-
-
-def _ask(  # noqa: PLR0913, PLR0917 - the item, its place and its trouble
-    node: FoundNode,
-    path: str,
-    item: Item,
-    outcome: Outcome,
-    error: CannotEditError,
-    part: Settled,
-) -> None:
-    texts = [
-        f"{name}: {value_text(item.value if value is SAME else value)}"
-        for name, value in outcome.new
-    ]
-    what = f"write {', '.join(texts)}" if texts else "remove it"
-    why = f"it can't be edited here, {error}: {what}"
-    part.ask(item.index, join_key(node.at, path), why)
-
-
-def _edits(
-    node: FoundNode,
-    items: Mapping[str, Item],
-    settled: Mapping[str, Outcome],
-    text: str,
-) -> tuple[list[Change], list[Edit]]:
-    made = _changes(node, items, settled)
-    return made, [edit for change in made for edit in change_edits(text, change)]
-
-
-def _changes(
-    node: FoundNode, items: Mapping[str, Item], settled: Mapping[str, Outcome]
-) -> list[Change]:
-    """Sort what is new by where it stands: in the node, or below it."""
-    child = next((i.owner for p, i in items.items() if p.startswith(f"{EXTRA}.")), None)
-    outer = Change(node.mapping)
-    inner = Change(child) if child is not None else None
-    lonely: dict[str, object] = {}
-    for path, done in settled.items():
-        item = items[path]
-        if all("." not in name for name in (path, *(n for n, _ in done.new))):
-            done = done.as_written(item.value)  # noqa: PLW2901 - the same, better told
-        below = [(n.removeprefix(f"{EXTRA}."), v) for n, v in done.new if "." in n]
-        above = [(n, v) for n, v in done.new if "." not in n]
-        if inner is not None and item.owner is inner.mapping:
-            inner.by_number[item.number] = below
-            outer.added += above
-            continue
-        outer.by_number[item.number] = above
-        if inner is not None:
-            inner.added += below
-        elif below:
-            held = items.get(EXTRA, item).number
-            lonely.update(below)
-            others = [(n, v) for n, v in outer.by_number.get(held, []) if n != EXTRA]
-            outer.by_number[held] = [*others, (EXTRA, lonely)]
-    return [outer] if inner is None else [outer, inner]
