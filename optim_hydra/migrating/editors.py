@@ -28,6 +28,12 @@ class Editor(Protocol):
     def remove(self, first: Piece, last: Piece) -> Edit:
         """Take it out, with the blanks or the comma beside it."""
 
+    def add(self, last: Piece, text: str) -> Edit:
+        """Put a text behind a piece."""
+
+    def code_after(self, piece: Piece, following: Piece | None) -> str:
+        """Return what stands between a piece and the next and is no text itself."""
+
 
 @dataclass(frozen=True)
 class WordsEditor:
@@ -51,6 +57,14 @@ class WordsEditor:
             raise CannotEditError(_says_nothing(first, last))
         return removed(self.text, first.outer[0], last.outer[1])
 
+    def add(self, last: Piece, text: str) -> Edit:
+        """Put a word behind one."""
+        return Edit(last.outer[1], last.outer[1], f" {text}")
+
+    def code_after(self, piece: Piece, following: Piece | None) -> str:  # noqa: ARG002
+        """Return nothing: all words are text."""
+        return ""
+
 
 @dataclass(frozen=True)
 class ListEditor:
@@ -58,6 +72,9 @@ class ListEditor:
 
     def replace(self, first: Piece, last: Piece, texts: Sequence[str]) -> Edit:
         """Put one text there."""
+        if first is not last:
+            msg = f"write {', '.join(texts)} in the place of both items"
+            raise CannotEditError(msg)
         if len(texts) > 1:
             msg = f"write {len(texts)} items here: {', '.join(texts)}"
             raise CannotEditError(msg)
@@ -66,6 +83,15 @@ class ListEditor:
     def remove(self, first: Piece, last: Piece) -> Edit:
         """Refuse it: the comments beside an item are somebody's."""
         raise CannotEditError(_says_nothing(first, last))
+
+    def add(self, last: Piece, text: str) -> Edit:
+        """Refuse it."""
+        msg = f"write {text} as another item beside {last.text}"
+        raise CannotEditError(msg)
+
+    def code_after(self, piece: Piece, following: Piece | None) -> str:  # noqa: ARG002
+        """Return nothing: all items are text."""
+        return ""
 
 
 @dataclass(frozen=True)
@@ -87,11 +113,14 @@ class ProgramEditor:
                 raise CannotEditError(msg)
             return Edit(first.start, last.end, " ".join(texts))
         held = [f"{prefix}{last.quote}{text}{last.quote}" for text in texts]
+        is_code = any(
+            "{" in text and text.partition("=")[2] not in last.text for text in texts
+        )
         if (
-            (len(texts) > 1 and self.brackets[first] != "[")
+            ((len(texts) > 1 or between) and self.brackets[first] != "[")
             or "#" in between
             or last.quote in shown
-            or ("f" in prefix.lower() and "{" in shown)
+            or ("f" in prefix.lower() and is_code)
         ):
             msg = f"write {', '.join(held)}"
             raise CannotEditError(msg)
@@ -102,6 +131,32 @@ class ProgramEditor:
         if self.brackets[first] != "[" or not (first.is_alone and last.is_alone):
             raise CannotEditError(_says_nothing(first, last))
         return _removed_item(self.text, first.outer[0], last.outer[1])
+
+    def add(self, last: Piece, text: str) -> Edit:
+        """Put a literal behind one, in its own quotes."""
+        if not last.is_alone:
+            return Edit(last.end, last.end, f" {text}")
+        quote = last.quote
+        if self.brackets[last] != "[" or quote in text or "{" in text:
+            msg = f"write {quote}{text}{quote}, too"
+            raise CannotEditError(msg)
+        return Edit(last.outer[1], last.outer[1], f", {quote}{text}{quote}")
+
+    def code_after(self, piece: Piece, following: Piece | None) -> str:
+        """Return the code of the next item, where it is no literal."""
+        if not piece.is_alone:
+            return ""
+        stop = following.outer[0] if following is not None else len(self.text)
+        comma = re.compile(r"\s*,\s*(?=[^\s\])}#])").match(
+            self.text, piece.outer[1], stop
+        )
+        depth, begin = 0, comma.end() if comma else stop
+        for at in range(begin, stop):
+            char = self.text[at]
+            if depth == 0 and char in ",)]}\n":
+                return self.text[begin:at]
+            depth += (char in "([{") - (char in ")]}")
+        return self.text[begin:stop]
 
 
 def _says_nothing(first: Piece, last: Piece) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from optim_hydra.conversion import convert_items
-from optim_hydra.foreign_keys import FOREIGN_ROWS
 from optim_hydra.migrating.editors import Editor
 from optim_hydra.migrating.edits import (
     CannotEditError,
@@ -17,33 +16,22 @@ from optim_hydra.migrating.edits import (
     read_value,
     value_text,
 )
+from optim_hydra.migrating.flag_names import (
+    BETAS,
+    LENGTHS,
+    flag_key,
+    flag_names,
+    is_switch,
+)
 from optim_hydra.migrating.pieces import Piece
 from optim_hydra.migrating.settled import Settled
-from optim_hydra.rewriting import SAME, Outcome
+from optim_hydra.rewriting import SAME, Outcome, Unread
 from optim_hydra.tree import NODE_NAME
 
 __all__ = ["migrate_flags"]
 
-_OWNERS = {
-    "transformers": "transformers",
-    "megatron": "Megatron",
-    "torchtitan": "torchtitan",
-}
-# Flags with our own names, and switches without a value.
-_OURS = {
-    "transformers": ("weight_decay", "lr_scheduler_type"),
-    "megatron": ("lr", "weight_decay", "clip_grad", "lr_decay_style", "optimizer"),
-    "torchtitan": ("lr", "weight_decay", "eps", "implementation"),
-}
-_NOT_FLAGS = ("max_steps",)  # the trainer's own length
-_TITAN_SCHEDULE = (
-    "warmup_steps",
-    "total_steps",
-    "decay_ratio",
-    "decay_type",
-    "min_lr_factor",
-)
 _PROGRAM = re.compile(r"python|torchrun|accelerate|deepspeed|srun|\.py$")
+_LENGTH = "total_training_steps"
 
 
 @dataclass(frozen=True)
@@ -55,6 +43,8 @@ class _Flag:
     text: str
     first: Piece
     last: Piece
+    problem: str = ""
+    """Why its value can't be taken over as text."""
 
 
 def migrate_flags(
@@ -69,11 +59,17 @@ def migrate_flags(
         editor: Of this kind of text.
 
     """
-    names = _names(source)
-    flags = list(_flags(pieces, names)) if names else []
+    names = flag_names(source)
+    flags = list(_flags(pieces, names, editor)) if names else []
     if not flags or not _is_program(pieces, flags):
         return
-    outcomes = convert_items({flag.key: flag.value for flag in flags}, source)
+    items = {flag.key: flag.value for flag in flags}
+    length = _length(pieces, source, items, editor)
+    if length is not None and not isinstance(length.value, Unread):
+        items.setdefault(length.key, length.value)
+    # Other flags of the program may be kept at another place of the text.
+    kept = migrated.text if _is_part(pieces) else ""
+    outcomes = _convert(items, source, kept)
     part = Settled("the optimizer of this command")
     for flag in flags:
         done = outcomes.get(flag.key, Outcome(((flag.key, SAME),)))
@@ -83,16 +79,58 @@ def migrate_flags(
             part.edits.append(_edit(flag, done, editor))
         except CannotEditError as error:
             part.ask(flag.first.start, flag.first.text, str(error))
+    if length is not None:
+        text = f"{NODE_NAME}.{_LENGTH}={length.text}"
+        part.edits.append(editor.add(length.last, text))
     part.note(migrated)
 
 
 def _is_program(pieces: Sequence[Piece], flags: Sequence[_Flag]) -> bool:
     """Whether flags are those of a Python program, or are kept for one."""
-    is_kept = not flags[0].first.is_alone or pieces[0].text.startswith("--")
+    begin = pieces[0].text
+    is_kept = begin[:1] in "-$" or (not flags[0].first.is_alone and "=" in begin)
     return is_kept or any(_PROGRAM.search(piece.text) for piece in pieces)
 
 
+def _length(
+    pieces: Sequence[Piece], source: str, items: dict[str, Any], editor: Editor
+) -> _Flag | None:
+    """Return the flag of the trainer's length, where the schedule has to be told."""
+    name, key = LENGTHS[source]
+    is_told = any(f"{NODE_NAME}.{_LENGTH}=" in piece.text for piece in pieces)
+    found = [] if is_told or key in items else list(_flags(pieces, {name: key}, editor))
+    flag = found[-1] if found else None
+    if flag is None or flag.problem:
+        return None
+    is_off = isinstance(flag.value, (int, float)) and flag.value <= 0
+    return None if is_off else flag
+
+
+def _is_part(pieces: Sequence[Piece]) -> bool:
+    """Whether a command takes flags from a variable, or is one."""
+    takes = any(piece.text[:1] == "$" and piece.text != "$@" for piece in pieces)
+    return takes or not any(_PROGRAM.search(piece.text) for piece in pieces)
+
+
+def _convert(items: dict[str, Any], source: str, kept: str) -> dict[str, Outcome]:
+    """Convert the flags of one command; a beta that nobody sets is at its default."""
+    *betas, first, second = BETAS[source]
+    lacking = [key for key in betas if key not in items]
+    given = dict(items)
+    if len(lacking) == 1 and not re.search(lacking[0].replace("_", "[-_]"), kept):
+        given[lacking[0]] = first if lacking[0] == betas[0] else second
+    outcomes = convert_items(given, source)
+    if given.keys() - items.keys() and (new := outcomes[lacking[0]].new):
+        (held,) = (key for key in betas if key in items)
+        outcomes[held] = Outcome(new)
+    return outcomes
+
+
 def _edit(flag: _Flag, done: Outcome, editor: Editor) -> Edit:
+    if flag.problem:
+        ours = [f"{NODE_NAME}.{path}" for path, _ in done.new]
+        msg = f"{flag.problem}: write {', '.join(ours) or 'nothing'} in its place"
+        raise CannotEditError(msg)
     if not done.new:
         return editor.remove(flag.first, flag.last)
     texts = [
@@ -103,30 +141,27 @@ def _edit(flag: _Flag, done: Outcome, editor: Editor) -> Edit:
     return editor.replace(flag.first, flag.last, texts)
 
 
-def _names(source: str) -> dict[str, str]:
-    """Return a source's flags, each with the key that it sets."""
-    if source not in _OWNERS:
-        return {}
-    rows = [row.key for row in FOREIGN_ROWS if row.owner == _OWNERS[source]]
-    keys = [key for key in (*rows, *_OURS[source]) if key not in _NOT_FLAGS]
-    if source == "torchtitan":
-        sections = dict.fromkeys(keys, "optimizer")
-        sections.update(dict.fromkeys(_TITAN_SCHEDULE, "lr_scheduler"))
-        return {f"--{section}.{key}": key for key, section in sections.items()}
-    return {f"--{key}": key for key in keys}
-
-
-def _flags(pieces: Sequence[Piece], names: dict[str, str]) -> Iterator[_Flag]:
+def _flags(
+    pieces: Sequence[Piece], names: dict[str, str], editor: Editor
+) -> Iterator[_Flag]:
     for number, piece in enumerate(pieces):
-        name, equals, text = piece.text.partition("=")
-        key = names.get(name) or names.get(name[:2] + name[2:].replace("-", "_"))
-        if key is None:
+        key = flag_key(piece.text, names)
+        if not key:
             continue
+        _, equals, text = piece.text.partition("=")
         last = piece
         if not equals:
             follower = pieces[number + 1] if number + 1 < len(pieces) else None
+            code = editor.code_after(piece, follower)
+            if code:
+                what = f"its value is {code}"
+                yield _Flag(key, Unread(code), code, piece, piece, what)
+                continue
             if follower is None or follower.text.startswith("--"):
-                yield _Flag(key, read_value("true"), "true", piece, piece)
+                what = "" if is_switch(key) else "its value is not beside it"
+                value = Unread("") if what else True
+                yield _Flag(key, value, "true", piece, piece, what)
                 continue
             text, last = follower.text, follower
-        yield _Flag(key, read_value(text), text, piece, last)
+        value = Unread(text) if last.is_formatted and "{" in text else read_value(text)
+        yield _Flag(key, value, text, piece, last)

@@ -52,6 +52,8 @@ class Override:
         """Return the value as it will be read."""
         if not self.value or self.prefix == "~":
             return Unread(self.value)
+        if self.piece.is_formatted and "{" in self.value:
+            return Unread(self.value[1:])
         return read_value(self.value[1:])
 
     def text(self, path: str, value: Any) -> str:

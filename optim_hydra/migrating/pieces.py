@@ -28,6 +28,8 @@ class Piece:
     """The quote around it; empty where there is none."""
     is_alone: bool
     """Whether nothing else stands in its word."""
+    is_formatted: bool = False
+    """Whether braces in it hold code, as in Python's f-strings."""
 
 
 def pieces_of(words: Sequence[Word]) -> Iterator[Piece]:

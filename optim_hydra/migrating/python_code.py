@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from optim_hydra.foreign_keys import FOREIGN_KEYS
 from optim_hydra.migrating.editors import ProgramEditor
 from optim_hydra.migrating.edits import Migrated
+from optim_hydra.migrating.flags import migrate_flags
 from optim_hydra.migrating.overrides import migrate_command
 from optim_hydra.migrating.pieces import Piece, parts_of
 from optim_hydra.renamed_keys import RENAMED_KEYS
@@ -21,6 +22,19 @@ __all__ = ["migrate_python"]
 _LITERAL = re.compile(r"(?s)([A-Za-z]*)('''|\"\"\"|'|\")(.*)\2")
 
 
+_FLAG = re.compile(r"--[a-z]")
+_DEFINES = ("add_argument", "add_option", "Argument", "Option", "argument", "option")
+
+
+@dataclass(frozen=True)
+class _Bracket:
+    """An opening bracket, and what is called by it, if anything is."""
+
+    char: str = ""
+    start: int = 0
+    called: str = ""
+
+
 @dataclass(frozen=True)
 class _Place:
     """A token with its place in the text and the innermost bracket around it."""
@@ -28,7 +42,7 @@ class _Place:
     token: tokenize.TokenInfo
     start: int
     end: int
-    bracket: tuple[str, int]
+    bracket: _Bracket
 
 
 def migrate_python(text: str, source: str = "", held: Collection[int] = ()) -> Migrated:
@@ -41,43 +55,63 @@ def migrate_python(text: str, source: str = "", held: Collection[int] = ()) -> M
 
     """
     migrated = Migrated(text, held=held)
-    if NODE_NAME not in text:
+    if NODE_NAME not in text and not _FLAG.search(text):
         return migrated
     try:
         places = list(_places(text))
     except (tokenize.TokenError, SyntaxError) as error:
         migrated.ask(0, "", f"the file is no Python: {error.args[0]}")
         return migrated
-    groups: dict[tuple[str, int], list[Piece]] = {}
+    groups: dict[_Bracket, list[Piece]] = {}
     brackets: dict[Piece, str] = {}
     for number, place in enumerate(places):
         if place.token.type == tokenize.STRING:
             for piece in _pieces(place):
                 # Strings outside brackets have nothing to do with each other.
-                alone = ("", place.start)
-                group = place.bracket if place.bracket[0] else alone
+                alone = _Bracket("", place.start)
+                group = place.bracket if place.bracket.char else alone
                 groups.setdefault(group, []).append(piece)
-                brackets[piece] = place.bracket[0]
+                brackets[piece] = place.bracket.char
             _ask_of_name(place, migrated)
         _ask_of_attribute(places[max(number - 4, 0) : number + 1], migrated)
     editor = ProgramEditor(text, brackets)
-    for pieces in groups.values():
+    for bracket, pieces in groups.items():
         migrate_command(pieces, migrated, source, editor)
+        if bracket.called not in _DEFINES:  # the program's own flags
+            for command in _commands(pieces, text):
+                migrate_flags(command, migrated, source, editor)
     return migrated
+
+
+def _commands(pieces: list[Piece], text: str) -> Iterator[list[Piece]]:
+    """Yield the pieces of each line of a string, and the items of a list as one."""
+    found: list[Piece] = []
+    for piece in pieces:
+        between = text[found[-1].end : piece.start] if found else ""
+        is_next = not piece.is_alone and re.search(r"(?<!\\)\r?\n|;|&&|\|", between)
+        if found and (is_next or found[-1].is_alone != piece.is_alone):
+            yield found
+            found = []
+        found.append(piece)
+    yield found
 
 
 def _places(text: str) -> Iterator[_Place]:
     starts = [0, *(found.end() for found in re.finditer("\r\n|\n|\r", text))]
     starts.append(len(text))  # of the end, where the last line is not ended
-    stack: list[tuple[str, int]] = []
+    stack: list[_Bracket] = []
+    before = ""
     for token in tokenize.generate_tokens(io.StringIO(text, newline="").readline):
         start = starts[token.start[0] - 1] + token.start[1]
         end = starts[token.end[0] - 1] + token.end[1]
         if token.type == tokenize.OP and token.string in "([{":
-            stack.append((token.string, start))
+            is_call = token.string == "(" and re.fullmatch(r"[\w)\]]+", before)
+            stack.append(_Bracket(token.string, start, before if is_call else ""))
         elif token.type == tokenize.OP and token.string in ")]}" and stack:
             stack.pop()
-        yield _Place(token, start, end, stack[-1] if stack else ("", 0))
+        if token.type not in (tokenize.COMMENT, tokenize.NL):
+            before = token.string
+        yield _Place(token, start, end, stack[-1] if stack else _Bracket())
 
 
 def _pieces(place: _Place) -> Iterator[Piece]:
@@ -89,7 +123,8 @@ def _pieces(place: _Place) -> Iterator[Piece]:
     for start, end, part in parts:
         is_alone = len(parts) == 1
         outer = (place.start, place.end) if is_alone else (start, end)
-        yield Piece(start, end, part, outer, literal[2], is_alone=is_alone)
+        is_formatted = "f" in literal[1].lower()
+        yield Piece(start, end, part, outer, literal[2], is_alone, is_formatted)
 
 
 def _ask_of_name(place: _Place, migrated: Migrated) -> None:
