@@ -11,7 +11,7 @@ from optim_hydra.errors import MigrationError, Problems
 from optim_hydra.foreign_keys import FOREIGN_ROWS
 from optim_hydra.rewriting import SAME, flat, nested
 
-__all__ = ["convert_whole"]
+__all__ = ["convert_whole", "defaults_beside"]
 
 
 def convert_whole(
@@ -32,7 +32,7 @@ def convert_whole(
     given = flat(items)
     given.pop("_target_", None)
     dialect = dialect_of(source, given, target or str(items.get("_target_") or ""))
-    given = {**_defaults(DIALECTS[dialect], given), **given}
+    given = {**defaults_beside(DIALECTS[dialect], given), **given}
     outcomes = convert_items(given, dialect, whole=True)
     problems = Problems(at)
     result: dict[str, Any] = {}
@@ -48,7 +48,7 @@ def convert_whole(
     return nested(result)
 
 
-def _defaults(dialect: Dialect, given: Mapping[str, Any]) -> dict[str, Any]:
+def defaults_beside(dialect: Dialect, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what holds where the node says nothing, under their name or ours."""
     ours = {
         row.key: row.instead.partition(":")[0]

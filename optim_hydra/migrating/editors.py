@@ -11,7 +11,7 @@ from optim_hydra.migrating.edits import CannotEditError, Edit
 from optim_hydra.migrating.pieces import Piece
 from optim_hydra.migrating.removal import removed
 
-__all__ = ["Editor", "ListEditor", "ProgramEditor", "WordsEditor"]
+__all__ = ["Editor", "ListEditor", "ProgramEditor", "WordsEditor", "removed_item"]
 
 
 class Editor(Protocol):
@@ -130,7 +130,7 @@ class ProgramEditor:
         """Take the literals out of a list, with a comma."""
         if self.brackets[first] != "[" or not (first.is_alone and last.is_alone):
             raise CannotEditError(_says_nothing(first, last))
-        return _removed_item(self.text, first.outer[0], last.outer[1])
+        return removed_item(self.text, first.outer[0], last.outer[1])
 
     def add(self, last: Piece, text: str) -> Edit:
         """Put a literal behind one, in its own quotes."""
@@ -174,7 +174,8 @@ def _quoted(text: str, piece: Piece, keeps_quote: bool) -> str:
     return f"{quote}{text}{quote}"
 
 
-def _removed_item(text: str, start: int, end: int) -> Edit:
+def removed_item(text: str, start: int, end: int) -> Edit:
+    """Take an item out of a list, a dict or a call, with one comma beside it."""
     line = text.rfind("\n", 0, start) + 1
     before = re.search(r",[ \t]*$", text[line:start])
     if before:

@@ -6,7 +6,15 @@ from functools import cache
 
 from optim_hydra.foreign_keys import FOREIGN_ROWS
 
-__all__ = ["BETAS", "LENGTHS", "flag_key", "flag_names", "is_switch"]
+__all__ = [
+    "BETAS",
+    "LENGTHS",
+    "common_keys",
+    "flag_key",
+    "flag_names",
+    "is_switch",
+    "setting_keys",
+]
 
 _OWNERS = {
     "transformers": "transformers",
@@ -41,6 +49,18 @@ BETAS = {
     "torchtitan": ("beta1", "beta2", 0.9, 0.95),
 }
 """By source: the two keys, and what a program has where it gets no such flag."""
+
+
+@cache
+def setting_keys(source: str) -> frozenset[str]:
+    """Return the keys that this library alone would have beside each other."""
+    owner = "VeOmni" if source == "veomni" else _OWNERS.get(source)
+    return frozenset(row.key for row in FOREIGN_ROWS if row.owner == owner)
+
+
+def common_keys(source: str) -> tuple[str, ...]:
+    """Return a library's keys that are ours, too, or anybody's."""
+    return _OURS.get(source, ("lr", "weight_decay", "optimizer", "lr_decay_style"))
 
 
 @cache

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from optim_hydra.conversion import convert_items
 from optim_hydra.migrating.editors import Editor
 from optim_hydra.migrating.edits import (
     CannotEditError,
@@ -17,13 +16,13 @@ from optim_hydra.migrating.edits import (
     value_text,
 )
 from optim_hydra.migrating.flag_names import (
-    BETAS,
     LENGTHS,
     flag_key,
     flag_names,
     is_switch,
 )
 from optim_hydra.migrating.pieces import Piece
+from optim_hydra.migrating.settings import convert_settings
 from optim_hydra.migrating.settled import Settled
 from optim_hydra.rewriting import SAME, Outcome, Unread
 from optim_hydra.tree import NODE_NAME
@@ -69,7 +68,7 @@ def migrate_flags(
         items.setdefault(length.key, length.value)
     # Other flags of the program may be kept at another place of the text.
     kept = migrated.text if _is_part(pieces) else ""
-    outcomes = _convert(items, source, kept)
+    outcomes = convert_settings(items, source, kept)
     part = Settled("the optimizer of this command")
     for flag in flags:
         done = outcomes.get(flag.key, Outcome(((flag.key, SAME),)))
@@ -110,20 +109,6 @@ def _is_part(pieces: Sequence[Piece]) -> bool:
     """Whether a command takes flags from a variable, or is one."""
     takes = any(piece.text[:1] == "$" and piece.text != "$@" for piece in pieces)
     return takes or not any(_PROGRAM.search(piece.text) for piece in pieces)
-
-
-def _convert(items: dict[str, Any], source: str, kept: str) -> dict[str, Outcome]:
-    """Convert the flags of one command; a beta that nobody sets is at its default."""
-    *betas, first, second = BETAS[source]
-    lacking = [key for key in betas if key not in items]
-    given = dict(items)
-    if len(lacking) == 1 and not re.search(lacking[0].replace("_", "[-_]"), kept):
-        given[lacking[0]] = first if lacking[0] == betas[0] else second
-    outcomes = convert_items(given, source)
-    if given.keys() - items.keys() and (new := outcomes[lacking[0]].new):
-        (held,) = (key for key in betas if key in items)
-        outcomes[held] = Outcome(new)
-    return outcomes
 
 
 def _edit(flag: _Flag, done: Outcome, editor: Editor) -> Edit:

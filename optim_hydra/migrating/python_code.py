@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from optim_hydra.foreign_keys import FOREIGN_KEYS
 from optim_hydra.migrating.editors import ProgramEditor
 from optim_hydra.migrating.edits import Migrated
+from optim_hydra.migrating.flag_names import setting_keys
 from optim_hydra.migrating.flags import migrate_flags
 from optim_hydra.migrating.overrides import migrate_command
 from optim_hydra.migrating.pieces import Piece, parts_of
+from optim_hydra.migrating.python_data import migrate_data
 from optim_hydra.renamed_keys import RENAMED_KEYS
 from optim_hydra.tree import NODE_NAME
 
@@ -55,7 +57,11 @@ def migrate_python(text: str, source: str = "", held: Collection[int] = ()) -> M
 
     """
     migrated = Migrated(text, held=held)
-    if NODE_NAME not in text and not _FLAG.search(text):
+    if not (
+        NODE_NAME in text
+        or _FLAG.search(text)
+        or any(key in text for key in setting_keys(source))
+    ):
         return migrated
     try:
         places = list(_places(text))
@@ -80,6 +86,7 @@ def migrate_python(text: str, source: str = "", held: Collection[int] = ()) -> M
         if bracket.called not in _DEFINES:  # the program's own flags
             for command in _commands(pieces, text):
                 migrate_flags(command, migrated, source, editor)
+    migrate_data(text, migrated, source)
     return migrated
 
 

@@ -14,6 +14,7 @@ from optim_hydra.migrating.references import Reference, references_in
 from optim_hydra.migrating.referred import Referred, settle_references
 from optim_hydra.migrating.scripts import migrate_script
 from optim_hydra.migrating.together import find_clashes, say_clashes
+from optim_hydra.migrating.toml_settings import migrate_toml
 from optim_hydra.migrating.units import Unit
 from optim_hydra.migrating.yaml_texts import migrate_yaml
 from optim_hydra.tree import NODE_NAME
@@ -27,6 +28,7 @@ _KINDS: dict[str, Callable[[str, str, Collection[int]], Migrated]] = {
     ),
     **dict.fromkeys((".md", ".markdown"), migrate_markdown),
     ".py": migrate_python,
+    ".toml": migrate_toml,
 }
 _NO_GROUP = (
     "{} is a group of verl: convert its file in the same run, or choose one of ours,"

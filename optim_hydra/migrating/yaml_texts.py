@@ -10,6 +10,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from optim_hydra.migrating.edits import Migrated
+from optim_hydra.migrating.flag_names import setting_keys
 from optim_hydra.migrating.references import references_below
 from optim_hydra.migrating.yaml_conversion import migrate_node
 from optim_hydra.migrating.yaml_edits import Change
@@ -24,6 +25,7 @@ from optim_hydra.migrating.yaml_overrides import (
     nodes_below,
 )
 from optim_hydra.migrating.yaml_proof import compose_all, is_proven
+from optim_hydra.migrating.yaml_settings import ask_of_settings
 from optim_hydra.tree import NODE_NAME
 
 __all__ = ["migrate_yaml"]
@@ -43,11 +45,14 @@ def migrate_yaml(
     """
     migrated = Migrated(text, held=held)
     at = place_in_file(path, text)
-    if NODE_NAME not in f"{at}{text}".lower():
-        return migrated  # templates and data of others need not be YAML
+    has_nodes = NODE_NAME in f"{at}{text}".lower()
+    if not (has_nodes or any(key in text for key in setting_keys(source))):
+        return migrated
     try:
         documents = compose_all(text)
     except YAMLError as error:
+        if not has_nodes:
+            return migrated  # templates and data of others need not be YAML
         mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
         what = error.problem if isinstance(error, MarkedYAMLError) else str(error)
         what = f"the file is no YAML: {str(what).splitlines()[0]}"
@@ -56,11 +61,13 @@ def migrate_yaml(
     changes: dict[int, Change] = {}
     texts: dict[int, str] = {}
     for root in documents:
-        for node in find_nodes(root, at, source):
+        nodes = find_nodes(root, at, source)
+        for node in nodes:
             node.is_group = node.mapping is root and path.parent.name == NODE_NAME
             migrate_node(node, source, migrated, changes)
         _migrate_overrides(root, path, source, migrated, changes, texts)
         migrate_text_blocks(root, migrated)
+        ask_of_settings(root, {id(node.mapping) for node in nodes}, migrated, source)
     if migrated.edits and not is_proven(documents, changes, texts, migrated.result()):
         migrated.edits.clear()
         migrated.units = [replace(unit, edited=frozenset()) for unit in migrated.units]
