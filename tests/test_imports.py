@@ -118,7 +118,9 @@ LAYERS = [
         "migrating.yaml_settings",
     },
     {"migrating.python_data"},
-    {"migrating.yaml_texts", "migrating.scripts", "migrating.python_code"},
+    {"migrating.scripts", "migrating.python_code"},
+    {"migrating.yaml_blocks"},
+    {"migrating.yaml_texts"},
     {
         "migrating.markdown",
         "migrating.toml_settings",

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from optim_hydra.foreign_keys import FOREIGN_KEYS
 from optim_hydra.migrating.editors import WordsEditor
 from optim_hydra.migrating.edits import Migrated
+from optim_hydra.migrating.flags import migrate_flags
 from optim_hydra.migrating.overrides import migrate_command
 from optim_hydra.migrating.pieces import Piece, pieces_of
 from optim_hydra.migrating.python_code import migrate_python
@@ -81,6 +82,8 @@ def _migrate_inline(
     for code in _INLINE.finditer(text, start, end):
         for pieces in _commands(text, code.start(1), code.end(1)):
             migrate_command(pieces, migrated, source, editor)
+            if len(pieces) > 1 or "=" in code[1]:  # else a flag is only spoken of
+                migrate_flags(pieces, migrated, source, editor)
 
 
 def _commands(text: str, start: int, end: int) -> Iterator[list[Piece]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import Any
 
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
@@ -12,7 +10,8 @@ from optim_hydra.conversion import convert_items
 from optim_hydra.dialects import dialect_in_file
 from optim_hydra.errors import join_key
 from optim_hydra.migrating.editors import ListEditor
-from optim_hydra.migrating.edits import CannotEditError, Migrated
+from optim_hydra.migrating.edits import CannotEditError, Edit, Migrated
+from optim_hydra.migrating.flags import migrate_flags
 from optim_hydra.migrating.overrides import (
     Override,
     migrate_command,
@@ -23,12 +22,9 @@ from optim_hydra.migrating.pieces import Piece
 from optim_hydra.migrating.settled import Settled
 from optim_hydra.migrating.yaml_edits import Change, Items, change_edits
 from optim_hydra.migrating.yaml_nodes import pairs_of
-from optim_hydra.renamed_keys import RENAMED_KEYS
 from optim_hydra.rewriting import SAME
 
-__all__ = ["migrate_list", "migrate_sweep", "migrate_text_blocks", "nodes_below"]
-
-_OLD = re.compile(rf"\boptim\.({'|'.join(RENAMED_KEYS)})=")
+__all__ = ["migrate_list", "migrate_sweep", "nodes_below"]
 
 
 def nodes_below(node: Node, at: str) -> Iterator[tuple[str, Node]]:
@@ -106,26 +102,17 @@ def migrate_list(
             pieces[piece] = item
     part = Migrated(migrated.text, held=migrated.held)
     migrate_command(list(pieces), part, source, ListEditor())
+    migrate_flags(list(pieces), part, source, ListEditor())
     texts: dict[int, str] = {}
-    for edit in part.edits:
-        piece = next(p for p in pieces if p.start <= edit.start <= edit.end <= p.end)
-        new = f"{migrated.text[piece.start : edit.start]}{edit.new}"
-        new += migrated.text[edit.end : piece.end]
-        migrated.edits.append(edit)
-        texts[id(pieces[piece])] = new
+    for piece, item in pieces.items():
+        own = [e for e in part.edits if piece.start <= e.start <= e.end <= piece.end]
+        if own:
+            moved = [
+                Edit(e.start - piece.start, e.end - piece.start, e.new) for e in own
+            ]
+            texts[id(item)] = Migrated(piece.text, moved).result()
+            migrated.edits += own
     migrated.questions += part.questions
     migrated.units += part.units
     migrated.choices += part.choices
     return texts
-
-
-def migrate_text_blocks(root: Node, migrated: Migrated) -> None:
-    """Ask about old keys in texts of several lines, such as a job's commands."""
-    for at, node in nodes_below(root, ""):
-        if isinstance(node, ScalarNode) and node.style in ("|", ">"):
-            for found in _OLD.finditer(
-                migrated.text, node.start_mark.index, node.end_mark.index
-            ):
-                new: Any = RENAMED_KEYS[found[1]].new
-                why = f"it stands in a text: write {new}"
-                migrated.ask(found.start(), f"{at}: optim.{found[1]}", why)

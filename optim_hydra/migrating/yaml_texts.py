@@ -12,6 +12,7 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 from optim_hydra.migrating.edits import Migrated
 from optim_hydra.migrating.flag_names import setting_keys
 from optim_hydra.migrating.references import references_below
+from optim_hydra.migrating.yaml_blocks import ask_of_blocks
 from optim_hydra.migrating.yaml_conversion import migrate_node
 from optim_hydra.migrating.yaml_edits import Change
 from optim_hydra.migrating.yaml_nodes import (
@@ -21,7 +22,6 @@ from optim_hydra.migrating.yaml_nodes import (
 from optim_hydra.migrating.yaml_overrides import (
     migrate_list,
     migrate_sweep,
-    migrate_text_blocks,
     nodes_below,
 )
 from optim_hydra.migrating.yaml_proof import compose_all, is_proven
@@ -66,7 +66,7 @@ def migrate_yaml(
             node.is_group = node.mapping is root and path.parent.name == NODE_NAME
             migrate_node(node, source, migrated, changes)
         _migrate_overrides(root, path, source, migrated, changes, texts)
-        migrate_text_blocks(root, migrated)
+        ask_of_blocks(root, migrated, source)
         ask_of_settings(root, {id(node.mapping) for node in nodes}, migrated, source)
     if migrated.edits and not is_proven(documents, changes, texts, migrated.result()):
         migrated.edits.clear()
