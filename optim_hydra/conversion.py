@@ -22,7 +22,11 @@ _OWNER_SOURCES = {
 
 
 def convert_items(
-    items: Mapping[str, Any], dialect: str = "", *, whole: bool = False
+    items: Mapping[str, Any],
+    dialect: str = "",
+    *,
+    whole: bool = False,
+    typed: bool = False,
 ) -> dict[str, Outcome]:
     """Say what becomes of the items of one node; those not named stay as they are.
 
@@ -30,9 +34,10 @@ def convert_items(
         items: By key, nested ones under dotted paths; see `rewriting.flat`.
         dialect: One of `DIALECTS`; none: only our own renamed keys.
         whole: Whether these are all items of the node.
+        typed: Whether they are overrides, of which none is there as a default only.
 
     """
-    node = Rewriting(items, whole)
+    node = Rewriting(items, whole, typed)
     _rename_ours(node)
     known = DIALECTS.get(dialect)
     if known is not None and known.owner:

@@ -21,7 +21,8 @@ _PAIR = (0.9, 0.999)
 def convert_verl(node: Rewriting) -> None:
     """Convert what all groups share: the clip that wins, and the warmup's two keys."""
     clip = node.get("clip_grad")
-    if node.get("grad_clip") is not None and same_value(clip, _VERL_CLIP):
+    is_default = same_value(clip, _VERL_CLIP) and not node.typed
+    if node.get("grad_clip") is not None and is_default:
         node.goes("clip_grad")  # verl's default, which its older key replaces
     if node.get("_target_"):
         node.becomes("_target_", ("_target_", "optim_hydra.build"))

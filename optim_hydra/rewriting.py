@@ -72,6 +72,8 @@ class Rewriting:
     items: Mapping[str, Any]
     whole: bool
     """Whether these are all items there are: what is absent is at its default."""
+    typed: bool = False
+    """Whether somebody typed each: no value is there as a default only."""
     outcomes: dict[str, Outcome] = field(default_factory=dict)
 
     def __contains__(self, key: str) -> bool:
@@ -186,7 +188,7 @@ class Rewriting:
         for other, held in rivals:
             if same_value(held, value):
                 self._without(other, new)
-            elif other == new and _is_default(new, held):
+            elif other == new and _is_default(new, held) and not self.typed:
                 self.goes(other)
             else:
                 text = conflict(

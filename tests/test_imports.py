@@ -110,6 +110,8 @@ LAYERS = [
     {"migrating.editors", "migrating.settled", "migrating.sure_keys"},
     {"migrating.flag_names"},
     {"migrating.settings"},
+    {"migrating.yaml_places"},
+    {"migrating.yaml_deletions"},
     {"migrating.yaml_items", "migrating.yaml_edits", "migrating.overrides"},
     {"migrating.yaml_proof", "migrating.flags"},
     {

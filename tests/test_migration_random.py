@@ -30,6 +30,7 @@ from random_yaml import VALUES, scalar, texts
 
 PATH = PurePath("conf/config.yaml")
 KEYS = {name for key in RENAMED_KEYS.values() for name in (key.old, key.new)}
+COMMENT = "#[^\r\n]*"
 TOUCHED = re.compile("|".join(rf"\b{key}\b" for key in KEYS))
 
 
@@ -76,15 +77,33 @@ def test_a_file_says_the_same_and_stays_elsewhere(text: str) -> None:
             assert described(text) == described(result)
     again = migrate_yaml(result, PATH)
     assert again.result() == result
-    assert re.findall("#.*", result) == re.findall("#.*", text)
+    found = iter(re.findall(COMMENT, result))
+    assert all(comment in found for comment in comments_that_stay(text))
+    all_of_them = iter(re.findall(COMMENT, text))
+    assert all(comment in all_of_them for comment in re.findall(COMMENT, result))
     left = iter(result.splitlines(keepends=True))
     assert all(line in left for line in elsewhere(text))  # in this order
 
 
+def comments_that_stay(text: str) -> list[str]:
+    """Return the comments that stand neither beside nor right above one of the keys."""
+    stay: list[str] = []
+    is_about_a_key = False
+    for line in reversed(text.splitlines()):
+        is_comment = line.strip().startswith("#")
+        is_about_a_key = bool(TOUCHED.search(line)) or (is_about_a_key and is_comment)
+        stay += [] if is_about_a_key else re.findall(COMMENT, line)
+    return stay[::-1]
+
+
 def elsewhere(text: str) -> list[str]:
-    """Return the lines, each with its break, that hold none of the keys."""
+    """Return the lines, each with its break, that hold none of the keys.
+
+    Not those with a comment, which are looked at above, nor an empty one, which goes
+    where two would stand.
+    """
     lines = text.splitlines(keepends=True)[:-1]  # a last break may go
-    held = [line for line in lines if "#" not in line]  # comments are held above
+    held = [line for line in lines if "#" not in line and line.strip()]
     return [line for line in held if not TOUCHED.search(line)]
 
 

@@ -116,7 +116,7 @@ def _migrate_node(
         if (override.prefix, override.path) != ("++", "zero_indexed_step"):
             items[override.path] = override.read
     dialect = dialect_in_file(source, items)
-    outcomes = convert_items(items, dialect)
+    outcomes = convert_items(items, dialect, typed=True)
     part = Settled(f"{own[0].node} of this command" if dialect else "")
     start = own[0].piece.start
     part.is_held = start in migrated.held

@@ -61,7 +61,8 @@ def migrate_node(
             continue
         why = done.undecided
         if not why and node.shared:
-            why = "it stands in a mapping that is no optimizer node at another place"
+            why = f"its mapping is that of {node.shared}, too, and one of the two is no"
+            why += " optimizer node: write each out"
         if why:
             part.ask(items[path].index, join_key(node.at, path), why)
         else:

@@ -27,8 +27,8 @@ class FoundNode:
     at: str
     is_node: bool
     """Whether it is an optimizer node at the first of its places."""
-    shared: bool = False
-    """Whether it is reached as an optimizer node and as something else."""
+    shared: str = ""
+    """The place at which it is something else; empty where it is the same at all."""
     merged: list[MappingNode] = field(default_factory=list)
     """Mappings whose items it takes over by `<<`."""
     is_group: bool = False
@@ -57,7 +57,8 @@ def find_nodes(root: Node, at: str, source: str) -> list[FoundNode]:
     for place, mapping in _mappings(root, at):
         is_node = place in mounted or _is_node(mapping, place, source)
         known = found.setdefault(id(mapping), FoundNode(mapping, place, is_node))
-        known.shared = known.shared or known.is_node != is_node
+        if known.is_node != is_node:
+            known.shared = known.shared or place or "the top"
         merged = [
             held
             for key, value in mapping.value
@@ -67,7 +68,8 @@ def find_nodes(root: Node, at: str, source: str) -> list[FoundNode]:
         known.merged = merged
         for base in merged:
             held = found.setdefault(id(base), FoundNode(base, place, is_node))
-            held.shared = held.shared or held.is_node != is_node
+            if held.is_node != is_node:
+                held.shared = held.shared or place or "the top"
     return [node for node in found.values() if node.is_node or node.shared]
 
 

@@ -55,7 +55,7 @@ def migrate_sweep(
         dialect = dialect_in_file(source, items)
         part = Settled(f"{node} of this sweep" if dialect else "")
         swept: dict[int, Items] = {}
-        outcomes = convert_items(items, dialect)
+        outcomes = convert_items(items, dialect, typed=True)
         unit = unit_of([o for _, o in own.values()], items, dialect, outcomes)
         part.is_held = unit.start in migrated.held
         migrated.units.append(unit)
