@@ -15,6 +15,7 @@ import json
 import platform
 import resource
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -91,9 +92,10 @@ def run(
         rounds = 2 if options.quick else pair.rounds
         results.append(_measure(dataclasses.replace(pair, rounds=rounds)))
     peaks = [measure_peaks(pair) for pair in (make_peaks or _none)(options.quick)]
-    Console().print(_table(results))
+    console = Console(width=None if sys.stdout.isatty() else 110)
+    console.print(_table(results))
     if peaks:
-        Console().print(peak_table(peaks))
+        console.print(peak_table(peaks))
     if options.json is not None:
         save(options.json, is_quick=options.quick, results=results, peaks=peaks)
 

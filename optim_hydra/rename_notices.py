@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 from typing import Any
 
 from optim_hydra.errors import RenamedKeyWarning, join_key
 from optim_hydra.renamed_keys import RenamedKey, same_value
 from optim_hydra.tree import NODE_NAME
+from optim_hydra.yaml_lines import place_of_key
 
 __all__ = ["forget_written", "warn_renamed", "written_as"]
 
@@ -32,10 +34,11 @@ class _Shown:
     """The warnings shown under one list of filters: afresh in each catch_warnings."""
 
     filters: object
-    texts: set[str]
+    texts: set[str] = field(default_factory=set)
 
 
-_shown = _Shown(None, set())
+# Several, as a list of filters holds again once what caught warnings is over.
+_shown: deque[_Shown] = deque(maxlen=16)
 
 
 def warn_renamed(renamed: RenamedKey, key: str, value: Any, where: str) -> None:
@@ -48,12 +51,19 @@ def warn_renamed(renamed: RenamedKey, key: str, value: Any, where: str) -> None:
     )
     # Python's own memory of shown warnings is wiped by every import that adds a
     # filter (torch does), and would repeat them for each job of a sweep.
-    if _shown.filters is not warnings.filters:
-        _shown.filters, _shown.texts = warnings.filters, set()
-    place = f"{where}: {text}"
-    if place not in _shown.texts and os.environ.get("RANK", "0") == "0":
-        warnings.warn_explicit(text, RenamedKeyWarning, where or "config", 0)
-        _shown.texts.add(place)
+    shown = next((each for each in _shown if each.filters is warnings.filters), None)
+    if shown is None:
+        shown = _Shown(warnings.filters)
+        _shown.append(shown)
+    if f"{where}: {text}" in shown.texts or os.environ.get("RANK", "0") != "0":
+        return
+    shown.texts.add(f"{where}: {text}")
+    line, column = place_of_key(where, key)
+    place = f"{where}:{line}:{column}"
+    if line and place in shown.texts:
+        return  # a key that several nodes take from the same mapping
+    shown.texts.add(place)
+    warnings.warn_explicit(text, RenamedKeyWarning, where or "config", line or 1)
 
 
 def written_as(at: str, key: str, value: Any) -> str:

@@ -83,7 +83,7 @@ def test_files_with_old_keys_work_under_either_main(app, library: str) -> None:
     result = app("optim@critic.optim=old", library=library)
     assert result.returncode == 0, result.stderr
     assert built(result) == ['BUILT ["SGD", 0.001, 20, null]']
-    assert "conf/optim/old.yaml:0: RenamedKeyWarning: optim.warmup_steps_ratio is" in (
+    assert "conf/optim/old.yaml:3: RenamedKeyWarning: optim.warmup_steps_ratio is" in (
         result.stderr
     )
 

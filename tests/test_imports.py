@@ -38,6 +38,7 @@ LAYERS = [
     {"schema_groups"},
     {"tree", "schema_layers", "signature", "missing", "schedule", "sweep.metrics"},
     {"decay_meaning", "needs", "sweep.records", "sweep.curves"},
+    {"yaml_lines"},
     {"schema", "rename_notices", "registry", "argument_values"},
     {"bound_schedule", "miniature"},
     {"schedule_checks", "torch_classes"},
