@@ -75,8 +75,8 @@ def _convert_class(node: Rewriting) -> None:
         node.becomes("optim", *new)
     elif "optim" in node:
         name = name or _shown(node, "optim")
-        why = f"no class for the Trainer's {name}: write optimizer_impl and optimizer,"
-        node.asks("optim", f"{why} as optim-hydra list has them")
+        why = f"no class for the Trainer's {name}: write optimizer_impl and optimizer"
+        node.asks("optim", f"{why}, as optim-hydra list has them")
     if "optim_args" in node:
         _convert_arguments(node, str(name or ""))
 
@@ -90,6 +90,8 @@ def _convert_arguments(node: Rewriting, name: str) -> None:
     parts = [part.partition("=") for part in str(text).split(",") if part.strip()]
     if "$" in str(text) or not all(equals for _, equals, _ in parts):
         why = f"optim_args is no list of key=value: write {EXTRA}"
+    elif not name and not node.whole:
+        why = f"it goes with optim, which is not said beside it: write {EXTRA}"
     elif name in ("", "adamw_torch", "adamw_torch_fused"):
         why = f"the Trainer ignores optim_args with {name or 'its default'}: remove it,"
         why += f" or write {EXTRA}"
@@ -110,9 +112,8 @@ def _shown(node: Rewriting, key: str) -> str:
 
 def _read(text: str) -> Any:
     """Read a value as YAML would, numbers and true and false."""
-    text = text.strip()
     known = {"true": True, "false": False, "none": None, "null": None}
-    if text.lower() in known:
+    if (text := text.strip()).lower() in known:
         return known[text.lower()]
     for kind in (int, float):
         try:
@@ -124,8 +125,7 @@ def _read(text: str) -> Any:
 
 def _convert_schedule(node: Rewriting) -> None:
     name = node.text("lr_scheduler_type")
-    needs_kwargs = name == _WSD and _KWARGS not in node
-    if needs_kwargs:
+    if name == _WSD and _KWARGS not in node:
         why = f"{_WSD} has num_decay_steps in {_KWARGS}, which is not said beside it:"
         why += " write lr_scheduler_type: wsd, lr_decay_steps_ratio and lr_decay_style"
         node.asks("lr_scheduler_type", why)
@@ -148,10 +148,10 @@ def _name_schedule(node: Rewriting, name: str) -> None:
     if name == "polynomial" and "lr_end" not in kwargs:
         lr = node.number("learning_rate") or node.number("lr")
         if not lr:
-            why = (
-                "polynomial ends at the rate 1e-7, and lr is not said beside it: write"
+            why = "polynomial ends at the rate 1e-7, and lr is not said beside it:"
+            why += (
+                " write lr_scheduler_type: polynomial and min_lr_ratio, a share of lr"
             )
-            why += " lr_scheduler_type: polynomial with min_lr_ratio, a share of lr"
             node.asks("lr_scheduler_type", why)
             return
         added = [("min_lr_ratio", rounded(_POLYNOMIAL_END / lr))]

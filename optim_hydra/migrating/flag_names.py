@@ -82,6 +82,14 @@ def flag_key(text: str, names: dict[str, str]) -> str:
     return names.get(name) or names.get(plain) or ""
 
 
+def other_source(text: str, source: str) -> str:
+    """Return the other library whose program alone has a flag, or nothing."""
+    if text[:2] != "--" or flag_key(text, flag_names(source)):
+        return ""
+    others = [name for name in _OWNERS if flag_key(text, flag_names(name))]
+    return others[0] if len(others) == 1 else ""
+
+
 def is_switch(key: str) -> bool:
     """Whether a flag may stand without a value."""
     return any(

@@ -20,6 +20,7 @@ from optim_hydra.migrating.flag_names import (
     flag_key,
     flag_names,
     is_switch,
+    other_source,
 )
 from optim_hydra.migrating.pieces import Piece
 from optim_hydra.migrating.settings import convert_settings
@@ -70,6 +71,7 @@ def migrate_flags(
     kept = migrated.text if _is_part(pieces) else ""
     outcomes = convert_settings(items, source, kept)
     part = Settled("the optimizer of this command")
+    _ask_of_others(pieces, source, part)
     for flag in flags:
         done = outcomes.get(flag.key, Outcome(((flag.key, SAME),)))
         try:
@@ -103,6 +105,20 @@ def _length(
         return None
     is_off = isinstance(flag.value, (int, float)) and flag.value <= 0
     return None if is_off else flag
+
+
+def _ask_of_others(pieces: Sequence[Piece], source: str, part: Settled) -> None:
+    """Ask about flags of another library, beside which this one's mean little."""
+    found: dict[str, list[Piece]] = {}
+    for piece in pieces:
+        found.setdefault(other_source(piece.text, source), []).append(piece)
+    found.pop("", None)
+    for other, theirs in found.items():
+        names = ", ".join(piece.text.partition("=")[0] for piece in theirs)
+        why = (
+            f"{names}: of {other}, beside flags of {source}: let --from {other} convert"
+        )
+        part.ask(theirs[0].start, theirs[0].text, f"{why} the command, or write ours")
 
 
 def _is_part(pieces: Sequence[Piece]) -> bool:
