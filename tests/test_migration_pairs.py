@@ -12,8 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
+from torch import nn
 
-from optim_hydra import OptimConfig, compose, convert_config
+from optim_hydra import (
+    OptimConfig,
+    build_lr_scheduler,
+    build_optimizer,
+    compose,
+    convert_config,
+)
 from optim_hydra.errors import ConfigError
 from optim_hydra.migrating.paths import migrate_paths
 
@@ -111,13 +118,34 @@ def text_of(value: Any) -> str:
     return str(value).replace(" ", "")
 
 
-def write(folder: Path, node: dict[str, Any], typed: dict[str, Any]) -> list[Path]:
+def write(
+    folder: Path,
+    node: dict[str, Any],
+    typed: dict[str, Any],
+    part: dict[str, Any] | None = None,
+) -> list[Path]:
+    """Write a node, or a group with a part laid over it, and a script for them."""
     words = [f"actor.optim.{key}={text_of(value)}" for key, value in typed.items()]
     conf, script = folder / "conf/config.yaml", folder / "run.sh"
-    conf.parent.mkdir(parents=True, exist_ok=True)
-    conf.write_text(OmegaConf.to_yaml(OmegaConf.create({"actor": {"optim": node}})))
+    group = conf.parent / "optim/mine.yaml"
+    group.parent.mkdir(parents=True, exist_ok=True)
+    text = OmegaConf.to_yaml({"actor": {"optim": node if part is None else part}})
+    if part is not None:
+        group.write_text(OmegaConf.to_yaml(node))
+        text = f"defaults: [optim@actor.optim: mine, _self_]\n{text}"
+    conf.write_text(text)
     script.write_text(f"python train.py {shlex.join(words)}\n")
     return [conf, script]
+
+
+def composed(conf: Path, script: Path) -> OptimConfig:
+    found = shlex.split(script.read_text())[2:]
+    with (
+        warnings.catch_warnings(),
+        hydra.initialize_config_dir(str(conf.parent), version_base=None),
+    ):
+        warnings.simplefilter("error", FutureWarning)
+        return convert_config(compose("config", found).actor.optim)
 
 
 def asks(*runs: list[Path]) -> bool:
@@ -168,11 +196,34 @@ def test_a_file_and_its_script_compose_to_the_same(
         assert not asks([conf, script])
     elif asks([script], [conf]):
         return
-    found = shlex.split(script.read_text())[2:]
-    with (
-        warnings.catch_warnings(),
-        hydra.initialize_config_dir(str(conf.parent), version_base=None),
-    ):
-        warnings.simplefilter("error", FutureWarning)
-        composed = convert_config(compose("config", found).actor.optim)
-    assert meant(composed) == meant(expected)
+    assert meant(composed(conf, script)) == meant(expected)
+
+
+@pytest.mark.parametrize("name", GROUPS)
+@given(data=st.data())
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_a_group_its_place_and_a_script_come_to_the_same_or_are_refused(
+    name: str, data: Any, tmp_path: Path, module: nn.Module
+) -> None:
+    cls, own = GROUPS[name]
+    pool = {**COMMON, **own}
+    node = {"_target_": f"verl.workers.config.{cls}", **data.draw(nodes(pool))}
+    part, typed = data.draw(overrides(pool)), data.draw(overrides(pool))
+    try:
+        expected = convert_config({**node, **part, **typed})
+    except ConfigError:
+        return
+    conf, script = write(tmp_path, node, typed, part)
+    if asks([conf.parent, script]):
+        return
+    try:
+        found = composed(conf, script)
+        if meant(found) != meant(expected):
+            build_lr_scheduler(build_optimizer(module, found), found, 200)
+    except ConfigError:
+        return  # two values that can't be meant, which it says by name
+    assert meant(found) == meant(expected)
