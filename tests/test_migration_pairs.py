@@ -30,7 +30,7 @@ COMMON: dict[str, list[Any]] = {
     "lr_warmup_steps_ratio": [0.0, 0.1],
     "total_training_steps": [-1, 200],
     "weight_decay": [0.01, 0.1],
-    "lr_warmup_steps": [-1, 0, 20],
+    "lr_warmup_steps": [-1, 0, 25],  # no share of 200 below
     "betas": BETAS,
     "clip_grad": [1.0, 0.5],
 }
