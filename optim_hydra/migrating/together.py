@@ -21,6 +21,16 @@ from optim_hydra.rewriting import DEFAULTS, EXTRA, Unread
 
 __all__ = ["Clash", "find_clashes", "say_clashes"]
 
+# In each of verl's groups, whatever a part of it says; some have an older spelling.
+_OF_ALL = {
+    "betas",
+    "clip_grad",
+    "lr_scheduler_type",
+    "lr_warmup_steps",
+    "lr_warmup_steps_ratio",
+    "total_training_steps",
+}
+
 
 @dataclass(frozen=True)
 class Clash:
@@ -65,7 +75,8 @@ def _is_over(base: tuple[Path, Unit], over: tuple[Path, Unit]) -> bool:
 def _difference(lower: Unit, upper: Unit) -> str:
     """Say what to write, where the converted pair would come to something else."""
     # A key of ours, which their file can't have, is what somebody decided for.
-    decided = upper.items.keys() - lower.items.keys()
+    theirs = lower.items.keys() if lower.is_whole else lower.items.keys() | _OF_ALL
+    decided = upper.items.keys() - theirs
     below = {k: v for k, v in lower.items.items() if ALWAYS.get(k) not in decided}
     merged = {**below, **upper.items}
     outcomes = convert_items(merged, _dialect(lower, merged))
