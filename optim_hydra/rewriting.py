@@ -136,12 +136,10 @@ class Rewriting:
         if rate == 0.0:
             self.becomes(key, (new, 0.0))
         elif rate is None or not lr:
-            why = f"{key} is an absolute rate"
-            if lr or self.is_unread("lr"):
-                why += ", not known here" if lr else " and lr is not known here"
-            else:
-                why += " and lr is not said beside it"
-            self.asks(key, f"{why}: write {new}, a share of lr")
+            beside = "known here" if self.is_unread("lr") else "said beside it"
+            why = ", not known here" if lr else f" and lr is not {beside}"
+            why = f"{key} is an absolute rate{why}: write {new}, a share of lr"
+            self.asks(key, why)
         else:
             self.becomes(key, (new, rounded(rate / lr)))
 
