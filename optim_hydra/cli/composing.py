@@ -14,8 +14,14 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from optim_hydra.app import compose
-            return _compose(file.stem, list(overrides))
-    except OptimHydraError:
+from optim_hydra.errors import (
+    ConfigError,
+    OptimHydraError,
+    Problem,
+    WrongObjectError,
+    nearest,
+)
+from optim_hydra.foreign_keys import FOREIGN_KEYS
 from optim_hydra.node import Node, read_node
 from optim_hydra.override_text import migrate_overrides
 from optim_hydra.tree import NODE_NAME, is_optimizer_node, mappings, raw_items
@@ -80,13 +86,8 @@ def compose_file(config: Path, overrides: Sequence[str]) -> DictConfig:
         raise WrongObjectError(msg)
     try:
         with hydra.initialize_config_dir(str(file.parent.resolve()), version_base=None):
-<<<<<<< HEAD
             return _compose(file.stem, list(overrides))
-    except ConfigError:
-=======
-            return compose(file.stem, list(overrides))
     except OptimHydraError:
->>>>>>> 872f3b7 (Answer broken files, places that can't be written and terminals without some signs by sentences; a plain node called optim is no orphan; resume takes Hydra's launcher settings)
         raise
     except _BROKEN as error:
         said = f"{error}{_causes(error)}"
