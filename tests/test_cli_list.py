@@ -96,8 +96,13 @@ def test_json_has_every_class_and_what_is_missing(command: Command) -> None:
     [
         ("torch.optim.*Adamm", ": did you mean Adam, RAdam, NAdam?"),
         ("torch.optim.*qqq", ": looked in torch.optim"),
+        (
+            "schedulefre",
+            ": did you mean schedulefree, SGDScheduleFree, ScheduleFreeSGD?",
+        ),
         ("nowhere.optim.*", f": looked in {', '.join(MODULES)}"),
         ("kron_torch.*", ": pip install kron-torch"),
+        ("kron_torch", ": pip install kron-torch"),
     ],
 )
 def test_a_pattern_that_matches_nothing_is_an_error(
@@ -157,6 +162,12 @@ def test_show_names_needs_and_what_to_write(command: Command) -> None:
     assert data["weight_decay"] == "that of the class it wraps"
     assert data["bytes_per_parameter"] == pytest.approx(12, rel=1e-4)
     assert data["arguments"][0] == {
+        "name": "optimizer",
+        "default": None,
+        "required": True,
+        "set_by": ["override_optimizer_config.optimizer"],
+    }
+    assert data["arguments"][1] == {
         "name": "k",
         "default": "5",
         "required": False,

@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 from optim_hydra.errors import told
 from optim_hydra.missing import DEFAULT_IMPL, DISTRIBUTIONS, optimizer_names
 
-__all__ = ["MODULES", "Package", "catalogue", "quiet", "version_of"]
+__all__ = ["MODULES", "Package", "catalogue", "names_package", "quiet", "version_of"]
 
 # Where packages keep their classes, if not at the top.
 _INSIDE = {
@@ -52,9 +52,10 @@ def catalogue(pattern: str = "*") -> list[Package]:
     """Return the packages that a pattern may mean, with the classes that match it.
 
     Args:
-        pattern: With `*`, `?` and `[...]`, of a dotted path (`torch.*`), else of a
-            class's name (`adam*`); case counts in neither. Only packages that a
-            dotted pattern may mean are imported.
+        pattern: With `*`, `?` and `[...]`, of a dotted path (`torch.*`), else of the
+            name of a class (`adam*`) or of a package, all of whose classes match then
+            (`schedulefree`); case counts in none. Only packages that a dotted pattern
+            may mean are imported.
 
     """
     wanted = pattern.lower()
@@ -67,9 +68,7 @@ def catalogue(pattern: str = "*") -> list[Package]:
         package.classes = {
             name: package.classes[name]
             for name in package.names
-            if fnmatch.fnmatchcase(
-                f"{impl}.{name}".lower() if "." in wanted else name.lower(), wanted
-            )
+            if any(fnmatch.fnmatchcase(n.lower(), wanted) for n in _names(impl, name))
         }
         packages.append(package)
     return packages
@@ -84,14 +83,29 @@ def version_of(impl: str) -> str:
         return ""
 
 
+def _names(impl: str, name: str) -> tuple[str, ...]:
+    """Return what a pattern may mean a class by: itself, its module, its package."""
+    top = impl.partition(".")[0]
+    return name, impl, top, f"{impl}.{name}", f"{top}.{name}"
+
+
+def names_package(pattern: str, impl: str) -> bool:
+    """Whether a pattern stands for all of a package."""
+    names = _names(impl, "")[1:3]
+    return any(fnmatch.fnmatchcase(name.lower(), pattern.lower()) for name in names)
+
+
 def _may_hold(impl: str, pattern: str) -> bool:
     if "." not in pattern:
         return True
     literal = pattern
     for sign in "*?[":
         literal = literal.partition(sign)[0]
-    path = f"{impl}."
-    return path.startswith(literal) or literal.startswith(path)
+    top = impl.partition(".")[0]
+    return any(
+        f"{path}.".startswith(literal) or literal.startswith(f"{path}.")
+        for path in (impl, top)
+    )
 
 
 def _read(impl: str) -> Package:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from optim_hydra.cli.catalogue import MODULES, Package, catalogue, quiet
+from optim_hydra.cli.catalogue import MODULES, Package, catalogue, names_package, quiet
 from optim_hydra.cli.describing import needs_of, starting_node, summary_of, tried
 from optim_hydra.errors import WrongObjectError, nearest
 from optim_hydra.state_memory import measure_state
@@ -79,10 +79,13 @@ def rows_of(package: Package) -> list[Row]:
 def _hint(pattern: str, packages: list[Package]) -> str:
     """Say what to type instead of a pattern that matches nothing."""
     missing = [p.install for p in packages if p.install]
-    if missing and len(missing) == len(packages):
-        return f": pip install {' '.join(missing)}"
+    named = [
+        p.install for p in packages if p.install and names_package(pattern, p.impl)
+    ]
+    if named or (missing and len(missing) == len(packages)):
+        return f": pip install {' '.join(named or missing)}"
     last = pattern.rpartition(".")[2].strip("*?")
-    names = [name for package in packages for name in package.names]
+    names = [name for package in packages for name in [package.impl, *package.names]]
     places = ", ".join(package.impl for package in packages) or ", ".join(MODULES)
     return nearest(last, names) or f": looked in {places}"
 
@@ -101,6 +104,7 @@ def _table(rows: list[Row]) -> Table:
             title,
             overflow="fold",
             max_width=_WIDTHS.get(title),
+            no_wrap=title == "class",  # a name that is cut in two can't be copied
             justify="right" if title == "bytes" else "left",
         )
     for cells in zip(*kept.values(), strict=True):

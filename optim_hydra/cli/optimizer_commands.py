@@ -69,7 +69,10 @@ def check(  # noqa: PLR0913, PLR0917 - one for each option
 @commands.command("list")
 def list_(
     pattern: Annotated[
-        str, typer.Argument(help="Of names (*adam*) or of dotted paths (torch.*).")
+        str,
+        typer.Argument(
+            help="Of names (*adam*), packages (schedulefree) or paths (torch.*)."
+        ),
     ] = "*",
     as_json: AsJson = False,  # noqa: FBT002 - a flag of the command line
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,8 @@ _DECAY = {
     "": "the class says nothing that this library can read",
 }
 _SWITCHES = ("foreach", "fused")
+# More columns than any table of arguments has.
+_UNFOLDED = 10_000
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ def show_target(target: str, console: Console, *, as_json: bool) -> None:
     console.print(Text(f"{shown.impl}.{shown.name}", style="bold"), version)
     for line in _lines(shown):
         console.print(Text(f"  {line}"), soft_wrap=True)
-    console.print(_arguments(shown.cls))
+    _print_arguments(shown.cls, console)
     console.print("to start with:")
     console.out(yaml_of(shown), highlight=False, end="")
 
@@ -177,15 +180,35 @@ def _decay(cls: type[Optimizer]) -> str:
     return f"{meaning or 'taken'}, {_DECAY[meaning]}"
 
 
-def _arguments(cls: type[Optimizer]) -> Table:
+def _print_arguments(cls: type[Optimizer], console: Console) -> None:
+    """Print a table, or lines where it is too wide: keys are there to be copied."""
     table = Table(box=SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
     for title in ("argument", "default", "set by"):
-        table.add_column(title, overflow="fold")
+        table.add_column(title)
     ignored = ignored_by(cls)
-    for argument in signature_of(cls).arguments.values():
-        key = "nothing: it is not read" if argument.name in ignored else reach(argument)
-        table.add_row(*map(Text, (argument.name, _default(argument), key)))
-    return table
+    lines = ["  set by, and the default:"]
+    for argument in _arguments(cls):
+        key, default = reach(argument), _default(argument)
+        if argument.name in ignored:
+            key = "nothing: it is not read"
+            lines.append(f"    {argument.name}, by {key}: {default}")
+        else:
+            lines.append(f"    {key}: {default}")
+        table.add_row(*map(Text, (argument.name, default, key)))
+    unfolded = console.options.update_width(_UNFOLDED)
+    if console.measure(table, options=unfolded).maximum <= console.width:
+        console.print(table)
+    else:
+        console.print(Text("\n".join(lines)), soft_wrap=True)
+
+
+def _arguments(cls: type[Optimizer]) -> list[Argument]:
+    """Return what can be set, the optimizer that a wrapper takes among it."""
+    arguments, wrapper = signature_of(cls).arguments, find_wrapper(cls, None)
+    if wrapper is None or wrapper.argument in arguments:
+        return list(arguments.values())
+    inner = Argument(wrapper.argument, inspect.Parameter.empty, "")
+    return [inner, *arguments.values()]
 
 
 def _default(argument: Argument) -> str:
@@ -201,7 +224,7 @@ def _data(shown: Shown) -> dict[str, Any]:
             "required": argument.is_required,
             "set_by": [] if argument.name in ignored else reach(argument).split(", "),
         }
-        for argument in signature_of(shown.cls).arguments.values()
+        for argument in _arguments(shown.cls)
     ]
     return {
         "impl": shown.impl,
