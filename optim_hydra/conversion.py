@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from optim_hydra.dialects import DIALECTS
+from optim_hydra.field_checks import CHECKS
 from optim_hydra.foreign_keys import FOREIGN_KEYS, FOREIGN_ROWS
 from optim_hydra.renamed_keys import RENAMED_KEYS
 from optim_hydra.rewriting import SAME, Outcome, Rewriting
-from optim_hydra.schema import CHECKS
 
 __all__ = ["convert_items"]
 

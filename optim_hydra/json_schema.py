@@ -14,10 +14,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from optim_hydra.field_checks import CHECKS
 from optim_hydra.list_checks import Items, Reals, Texts
 from optim_hydra.renamed_keys import RENAMED_KEYS
 from optim_hydra.schedule import SCHEDULES
-from optim_hydra.schema import CHECKS, OptimConfig
+from optim_hydra.schema import OptimConfig
 from optim_hydra.schema_groups import MATCHERS, OWN_CHECKS, ParamGroupConfig
 from optim_hydra.schema_layers import LAYER_CHECKS, LayerDecayConfig
 from optim_hydra.value_checks import Choice, Count, Flag, Real, Text

@@ -11,11 +11,11 @@ from torch.optim import Optimizer
 
 from optim_hydra.argument_values import fit_value
 from optim_hydra.errors import Problems, UnknownKeyError, join_key, nearest
+from optim_hydra.field_checks import CHECKS
 from optim_hydra.groups import ClassGroups
 from optim_hydra.needs import need_of
 from optim_hydra.node import plain
 from optim_hydra.parameters import Parameters
-from optim_hydra.schema import CHECKS
 from optim_hydra.signature import Argument, signature_of
 from optim_hydra.value_checks import Refused
 

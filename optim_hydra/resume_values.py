@@ -15,8 +15,8 @@ from torch.optim import Optimizer
 
 from optim_hydra.argument_values import fit_value
 from optim_hydra.differences import SHOWN, Difference, Rows, compare, equal, plain
+from optim_hydra.field_checks import CHECKS
 from optim_hydra.saved_state import SavedState
-from optim_hydra.schema import CHECKS
 from optim_hydra.signature import signature_of
 from optim_hydra.state_slots import Slot, arguments_of
 from optim_hydra.value_checks import Refused, shown, to_float

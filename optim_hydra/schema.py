@@ -9,12 +9,11 @@ from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from optim_hydra.errors import Problems, UnknownKeyError, nearest
-from optim_hydra.foreign_keys import OTHER_NAMES
-from optim_hydra.list_checks import Items, Reals, Texts
-from optim_hydra.schema_groups import NO_DECAY_ROLES, check_rules
+from optim_hydra.errors import Problems, UnknownKeyError
+from optim_hydra.field_checks import CHECKS, instead_of
+from optim_hydra.schema_groups import check_rules
 from optim_hydra.schema_layers import LayerDecayConfig, check_layer_decay
-from optim_hydra.value_checks import Choice, Count, Flag, Real, Refused, Text, is_open
+from optim_hydra.value_checks import Refused, is_open
 
 __all__ = [
     "ActorCriticConfig",
@@ -174,46 +173,6 @@ class ActorCriticConfig:
     critic: ModuleConfig = field(default_factory=ModuleConfig)
 
 
-_RATIO = Real(high=1.0)
-_STEPS_HINT = "a number of steps goes into lr_warmup_steps"
-
-CHECKS: dict[str, Callable[[Any], Any]] = {
-    "_target_": str,
-    "_recursive_": Flag(),
-    "_full_key_": str,
-    "optimizer": Text(),
-    "optimizer_impl": Text(),
-    "override_optimizer_config": Items(),
-    "lr": Real(null_hint="write a number, or ??? for one that must be given"),
-    "weight_decay": Real(null_hint="write 0.0 to switch decay off"),
-    "betas": Reals(Real(high=1.0, open_high=True)),
-    "eps": Real(null=True),
-    "clip_grad": Real(open_low=True, null=True, low_hint="null switches clipping off"),
-    "implementation": Choice(("fastest", "foreach", "fused", "for-loop"), null=True),
-    "compile_step": Flag(),
-    "step_in_backward": Flag(),
-    "lr_scheduler_type": Text(),
-    "lr_warmup_steps": Count(low=0, null=True, also=(-1,)),
-    "lr_warmup_steps_ratio": Real(high=1.0, hint=_STEPS_HINT),
-    "lr_warmup_init_ratio": _RATIO,
-    "total_training_steps": Count(low=1, also=(-1,)),
-    "min_lr_ratio": Real(high=1.0, null=True, hint="it is a share of lr, not a rate"),
-    "num_cycles": Real(open_low=True, high=1e6),
-    "lr_decay_steps_ratio": _RATIO,
-    "lr_decay_style": Choice(
-        ("linear", "cosine", "sqrt", "exponential"),
-        hint="it is the decay part of wsd; the schedule itself is lr_scheduler_type",
-    ),
-    "lr_decay_power": Real(open_low=True, high=1e6),
-    "zero_indexed_step": Flag(),
-    "param_groups": list,  # item by item, in check_fields
-    "no_decay": Texts(NO_DECAY_ROLES),
-    "layer_decay": dict,  # as param_groups
-    "on_resume": Choice(("config", "checkpoint", "strict")),
-    "strict": Flag(),
-}
-
-
 _DEFAULTS = {f.name: f.default for f in dataclasses.fields(OptimConfig)}
 _FACTORIES: dict[str, Callable[[], Any]] = {
     "override_optimizer_config": dict,
@@ -248,7 +207,7 @@ def check_fields(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]
         if rule is not None and type(value) is type(default) and value == default:
             result[name] = value  # most are
         elif rule is None:
-            what = f"no field {name}{_instead(name)}"
+            what = f"no field {name}{instead_of(name)}"
             if isinstance(value, Mapping) and "optim" in value:
                 what = f"{name} has a node of its own: give it (config.{name}.optim),"
                 what += " or all of them to build_optimizers"
@@ -265,12 +224,3 @@ def check_fields(given: Mapping[str, Any], problems: Problems) -> dict[str, Any]
             except Refused as refused:
                 problems.add(str(refused), name + refused.index)
     return result
-
-
-def _instead(name: str) -> str:
-    if name == "optim":
-        return ": this is the parent of the node, give its .optim"
-    if name in OTHER_NAMES:
-        return f": write {OTHER_NAMES[name]}"
-    near = nearest(name, [key for key in CHECKS if not key.startswith("_")])
-    return near or ": constructor arguments go into override_optimizer_config"

@@ -10,11 +10,11 @@ from omegaconf import OmegaConf
 
 from optim_hydra.checking import EXTRA, read_config
 from optim_hydra.errors import OptimHydraWarning, Problems, nearest
+from optim_hydra.field_checks import CHECKS
 from optim_hydra.journal import JOURNAL
 from optim_hydra.node import Node, read_node
 from optim_hydra.planning import plan_node
 from optim_hydra.references import hide_in
-from optim_hydra.schema import CHECKS
 from optim_hydra.schema_groups import SCHEDULE_KEYS
 from optim_hydra.tree import NODE_NAME, is_optimizer_node, mappings
 

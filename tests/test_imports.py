@@ -39,6 +39,7 @@ LAYERS = [
     {"tree", "schema_layers", "signature", "missing", "schedule", "sweep.metrics"},
     {"decay_meaning", "needs", "sweep.records", "sweep.curves"},
     {"yaml_lines"},
+    {"field_checks"},
     {"schema", "rename_notices", "registry", "argument_values"},
     {"bound_schedule", "miniature"},
     {"schedule_checks", "torch_classes"},

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from optim_hydra.conversion import convert_items
 from optim_hydra.dialects import DIALECTS, SOURCES
+from optim_hydra.field_checks import CHECKS
 from optim_hydra.foreign_keys import FOREIGN_ROWS
 from optim_hydra.migrating.markdown import migrate_markdown
 from optim_hydra.migrating.python_code import migrate_python
@@ -17,7 +18,6 @@ from optim_hydra.migrating.scripts import migrate_script
 from optim_hydra.migrating.yaml_texts import migrate_yaml
 from optim_hydra.renamed_keys import RENAMED_KEYS
 from optim_hydra.rewriting import EXTRA, Unread
-from optim_hydra.schema import CHECKS
 
 KINDS = {
     "shell": migrate_script,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from foreign_tables import HEADINGS, key_rows, page, without_equal
+from optim_hydra.field_checks import CHECKS
 from optim_hydra.foreign_keys import FOREIGN_ROWS
-from optim_hydra.schema import CHECKS
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 

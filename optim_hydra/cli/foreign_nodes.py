@@ -9,12 +9,12 @@ from typing import Any
 from optim_hydra.conversion import convert_items
 from optim_hydra.dialects import dialect_of
 from optim_hydra.errors import Problems, nearest
+from optim_hydra.field_checks import CHECKS
 from optim_hydra.foreign_keys import FOREIGN_KEYS, OTHER_NAMES, VERL_CLASSES
 from optim_hydra.node import Node
 from optim_hydra.planning import plan_node
 from optim_hydra.renamed_keys import RENAMED_KEYS
 from optim_hydra.rewriting import SAME, Outcome, flat
-from optim_hydra.schema import CHECKS
 
 __all__ = ["ForeignNode", "KeyMeaning", "read_foreign"]
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from optim_hydra.conversion import convert_items
 from optim_hydra.dialects import dialect_in_file
 from optim_hydra.errors import join_key
+from optim_hydra.field_checks import CHECKS
 from optim_hydra.migrating.edits import CannotEditError, Edit, Migrated, value_text
 from optim_hydra.migrating.settled import Settled
 from optim_hydra.migrating.units import Unit
@@ -14,7 +15,6 @@ from optim_hydra.migrating.yaml_edits import Change, change_edits
 from optim_hydra.migrating.yaml_items import Item, items_of
 from optim_hydra.migrating.yaml_nodes import FoundNode
 from optim_hydra.rewriting import EXTRA, SAME, Outcome
-from optim_hydra.schema import CHECKS
 from optim_hydra.tree import NODE_NAME
 
 __all__ = ["migrate_node"]
