@@ -6,8 +6,9 @@ python benchmarks/build_groups.py [--quick] [--json PATH]
 from __future__ import annotations
 
 import functools
+import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from paired_timing import Pair, run
@@ -18,6 +19,7 @@ from optim_hydra import build_optimizer
 
 Config = dict[str, Any]
 LR = 1e-3
+MANY = 10_000
 TENSORS_PER_BLOCK = 10
 
 
@@ -158,7 +160,37 @@ def against_regexes(model: nn.Module, size: int, rounds: int) -> Iterator[Pair]:
     if not same_groups(ours(), loop()):
         msg = "rules and regular expressions make different groups"
         raise RuntimeError(msg)
-    yield Pair(f"10 rules, {size:,} tensors", "loop of 10 regexes", ours, loop, rounds)
+    case, wanted = f"10 rules, {size:,} tensors", 0.5 if size >= MANY else None
+    yield Pair(case, "loop of 10 regexes", ours, loop, rounds, wanted=wanted)
+    for name, (against, make) in FACTORIES.items():
+        try:
+            factory = make()
+        except ModuleNotFoundError:
+            print(f"{name} is not installed, or what it imports")  # noqa: T201
+            continue
+        node = {"lr": LR, "no_decay": ["bias", "norm"]}
+        ours = functools.partial(build_optimizer, model, node)
+        call = functools.partial(factory, model)
+        case = f"no_decay, {size:,} tensors"
+        yield Pair(case, against, ours, call, rounds, wanted=wanted)
+
+
+def of_timm() -> Callable[[nn.Module], Optimizer]:
+    """Return timm's factory; timm needs torchvision."""
+    make = importlib.import_module("timm.optim").create_optimizer_v2
+    return lambda model: make(model, opt="adamw", lr=LR, weight_decay=0.01)
+
+
+def of_pytorch_optimizer() -> Callable[[nn.Module], Optimizer]:
+    """Return pytorch_optimizer's factory."""
+    make = importlib.import_module("pytorch_optimizer").create_optimizer
+    return lambda model: make(model, "adamw", lr=LR, weight_decay=0.01)
+
+
+FACTORIES = {
+    "timm": ("timm.optim.create_optimizer_v2", of_timm),
+    "pytorch_optimizer": ("pytorch_optimizer's factory", of_pytorch_optimizer),
+}
 
 
 def many_groups(size: int) -> Iterator[Pair]:
@@ -185,7 +217,8 @@ def many_groups(size: int) -> Iterator[Pair]:
             msg = f"{name}: the groups are not {size}"
             raise RuntimeError(msg)
         case = f"{size:,} groups of {size:,} tensors, {name}"
-        yield Pair(case, "AdamW(list of groups)", call, alone, rounds=9)
+        wanted = 0.05 if size > MANY // 20 else None
+        yield Pair(case, "AdamW(list of groups)", call, alone, 9, wanted=wanted)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from build_groups import Model
+from build_groups import MANY, Model
 from paired_timing import Pair, run
 from peak_memory import PeakPair, Prepared
 from torch import Tensor, nn
@@ -70,7 +70,8 @@ def make_pairs(is_quick: bool) -> Iterator[Pair]:
         load = functools.partial(load_optimizer_state_dict, optimizer, saved)
         get = functools.partial(their_state, model, optimizer)
         put = functools.partial(load_theirs, model, optimizer, theirs)
-        yield Pair(f"state dict, {size:,} tensors", GET, save, get, rounds)
+        wanted = 0.25 if size == max(sizes) else None
+        yield Pair(f"state dict, {size:,} tensors", GET, save, get, rounds, 1, wanted)
         yield Pair(f"load, {size:,} tensors", SET, load, put, rounds)
         yield against_native(optimizer, size, rounds)
     if not is_quick:
@@ -82,7 +83,8 @@ def against_native(optimizer: Optimizer, size: int, rounds: int) -> Pair:
     saved, native = optimizer_state_dict(optimizer), optimizer.state_dict()
     load = functools.partial(load_optimizer_state_dict, optimizer, saved)
     alone = functools.partial(optimizer.load_state_dict, native)
-    return Pair(f"load, {size:,} tensors", NATIVE, load, alone, rounds)
+    wanted = 0.05 if size >= MANY else None
+    return Pair(f"load, {size:,} tensors", NATIVE, load, alone, rounds, 1, wanted)
 
 
 def check_same(ours: State, theirs: State) -> None:

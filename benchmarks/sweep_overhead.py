@@ -64,12 +64,15 @@ class Result:
     """Medians over the rounds, in milliseconds."""
 
     name: str
+    against: str
     ours_ms: float
     other_ms: float
     ratio: float
-    lowest: float
-    highest: float
+    low: float
+    high: float
+    """The lowest and the highest of the rounds."""
     rounds: int
+    wanted: float | None
 
 
 def sweep(launcher: str, num_jobs: int, num_steps: int, *, is_ours: bool) -> Sweep:
@@ -116,22 +119,25 @@ def measure(name: str, rounds: int, num_jobs: int, num_steps: int) -> list[Resul
         }
         pairs.append((runs[True], runs[False]))
     return [
-        _result(f"{name}, CPU of a job", [(a.cpu, b.cpu) for a, b in pairs]),
-        _result(f"{name}, time of a job", [(a.time, b.time) for a, b in pairs]),
-        _result(f"{name}, time around", [(a.around, b.around) for a, b in pairs]),
+        _result(name, "CPU of a job", [(a.cpu, b.cpu) for a, b in pairs]),
+        _result(name, "time of a job", [(a.time, b.time) for a, b in pairs]),
+        _result(name, "time around", [(a.around, b.around) for a, b in pairs]),
     ]
 
 
-def _result(name: str, pairs: list[tuple[float, float]]) -> Result:
+def _result(name: str, what: str, pairs: list[tuple[float, float]]) -> Result:
     ratios = [ours / other for ours, other in pairs]
+    is_local = name == "local" and what == "time of a job"
     return Result(
-        name,
+        f"{name}, {what}",
+        "Hydra's basic launcher" if name == "local" else "Hydra alone",
         1e3 * statistics.median(ours for ours, _ in pairs),
         1e3 * statistics.median(other for _, other in pairs),
         statistics.median(ratios),
         min(ratios),
         max(ratios),
         len(ratios),
+        0.8 if is_local else None,
     )
 
 
@@ -142,7 +148,7 @@ def show(results: Iterable[Result]) -> None:
         table.add_column(heading, justify="right")
     for row in results:
         times = (f"{row.ours_ms:,.0f}", f"{row.other_ms:,.0f}")
-        ratios = [f"{ratio:.3f}" for ratio in (row.ratio, row.lowest, row.highest)]
+        ratios = [f"{ratio:.3f}" for ratio in (row.ratio, row.low, row.high)]
         table.add_row(row.name, *times, *ratios, str(row.rounds))
     Console().print(table)
 

@@ -79,11 +79,11 @@ def refusals(rows: Iterable[PackageRow]) -> list[tuple[str, str]]:
     ]
 
 
-def write_between_marks(path: Path, text: str) -> None:
+def write_between_marks(path: Path, text: str, marks: tuple[str, str] = MARKS) -> None:
     """Put text between the marks of a file."""
-    before, _, rest = path.read_text().partition(MARKS[0])
-    _, _, after = rest.partition(MARKS[1])
-    path.write_text(f"{before}{MARKS[0]}\n\n{text}\n\n{MARKS[1]}{after}")
+    before, _, rest = path.read_text().partition(marks[0])
+    _, _, after = rest.partition(marks[1])
+    path.write_text(f"{before}{marks[0]}\n\n{text}\n\n{marks[1]}{after}")
 
 
 def _line(cells: Iterable[str]) -> str:
