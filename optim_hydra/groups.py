@@ -89,6 +89,7 @@ def make_groups(placed: list[tuple[Entry, Place]], plan: Plan) -> Grouped:
     meshes = _meshes(placed)
     grouped = Grouped([], [])
     classes: dict[type, ClassGroups] = {}
+    seen: set[int] = set()
     known: dict[Any, Group] = {}
     for place in sorted(by_place):
         members = by_place[place]
@@ -100,7 +101,8 @@ def make_groups(placed: list[tuple[Entry, Place]], plan: Plan) -> Grouped:
         values, label = _values(variant, place)
         schedule = _schedule_of(plan, place.rule)
         own = classes.setdefault(variant.cls, ClassGroups(variant.cls))
-        if not any(variant is other for other in own.variants):
+        if id(variant) not in seen:
+            seen.add(id(variant))
             own.variants.append(variant)
         value_key = (variant.cls, _hashable(values), _hashable(schedule))
         for mesh in meshes:
