@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import omegaconf
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from optim_hydra.errors import join_key
@@ -23,6 +24,8 @@ __all__ = [
 NODE_NAME = "optim"
 BUILD_TARGET = "optim_hydra.build"
 TARGET_REFUSED = "_target_ is refused here: arguments are plain values"
+# OmegaConf 2.4 has it.
+_TUPLE: Any = getattr(omegaconf, "TupleConfig", ())
 _SCHEMA = ("optim_hydra.schema", "OptimConfig")
 
 
@@ -87,7 +90,8 @@ def _raw(node: Any) -> Any:
     if isinstance(value, dict):
         return {key: _raw(child) for key, child in value.items()}
     if isinstance(value, list):
-        return [_raw(child) for child in value]
+        items = [_raw(child) for child in value]
+        return tuple(items) if isinstance(node, _TUPLE) else items
     return value
 
 
