@@ -22,7 +22,7 @@ from optim_hydra.journal import JOURNAL
 from optim_hydra.override_text import migrate_overrides
 from optim_hydra.registration import register
 
-__all__ = ["compose", "main"]
+__all__ = ["asked_version", "compose", "main"]
 
 log = logging.getLogger(__name__)
 TaskFunction = Callable[[Any], Any]
@@ -52,7 +52,9 @@ def main(
             return _run_job(task, config, declared)
 
         run = hydra.main(
-            config_path=config_path, config_name=config_name, **_version(version_base)
+            config_path=config_path,
+            config_name=config_name,
+            **asked_version(version_base),
         )(checked)
 
         @functools.wraps(task)
@@ -171,7 +173,7 @@ def _migrate_command_line(typed: list[str]) -> list[str]:
         sys.exit(f"{error}\n\n{hint}")
 
 
-def _version(version_base: str | None) -> dict[str, str | None]:
+def asked_version(version_base: str | None = None) -> dict[str, Any]:
     """Pass `version_base` on to the Hydra versions that ask for it."""
     is_old = tuple(map(int, hydra.__version__.split(".")[:2])) < (1, 4)
     return {"version_base": version_base} if is_old or version_base else {}

@@ -22,6 +22,7 @@ import optim_hydra
 import world_results
 from case_helpers import BASE, Compose, Run, offer
 from optim_hydra import rename_notices
+from optim_hydra.app import asked_version
 from optim_hydra.declared import DECLARED
 from warm_python import Warm
 
@@ -70,7 +71,7 @@ def compose(tmp_path: Path) -> Compose:
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)
-        with hydra.initialize_config_dir(str(tmp_path), version_base=None):
+        with hydra.initialize_config_dir(str(tmp_path), **asked_version()):
             return optim_hydra.compose("config", list(overrides))
 
     return run

@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from optim_hydra.app import compose
+from optim_hydra.app import asked_version, compose
 from optim_hydra.errors import (
     ConfigError,
     OptimHydraError,
@@ -85,7 +85,7 @@ def compose_file(config: Path, overrides: Sequence[str]) -> DictConfig:
         msg += f" of an app and the override {choice}, or {NODE_NAME}@MODULE.{choice}"
         raise WrongObjectError(msg)
     try:
-        with hydra.initialize_config_dir(str(file.parent.resolve()), version_base=None):
+        with hydra.initialize_config_dir(str(file.parent.resolve()), **asked_version()):
             return _compose(file.stem, list(overrides))
     except OptimHydraError:
         raise
