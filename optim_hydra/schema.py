@@ -74,7 +74,7 @@ class OptimConfig:
     """Learning rate, >= 0."""
     weight_decay: float = 0.01
     """>= 0; what it means is up to the class (AdamW decouples it, Adam does not)."""
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[float, ...] = (0.9, 0.999)
     """Each in [0, 1); as many as the class's own default has."""
     eps: float | None = None
     """>= 0; null takes the class's own."""

@@ -70,7 +70,7 @@ class ParamGroupConfig:
     """>= 0; it wins over the node's no_decay."""
     weight_decay_mult: float | None = None
     """Multiplies the node's weight_decay, >= 0."""
-    betas: tuple[float, float] | None = None
+    betas: tuple[float, ...] | None = None
     """Each in [0, 1)."""
     eps: float | None = None
     """>= 0."""

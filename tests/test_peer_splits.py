@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from omegaconf import OmegaConf
 from torch import nn
 
 from case_helpers import Compose
@@ -115,6 +114,6 @@ def test_a_group_has_the_values_of_its_peer(
 ) -> None:
     optim = compose(f"optim@actor.optim=adamw_{peer}").actor.optim
     assert (optim.lr, optim.weight_decay) == (lr, weight_decay)
-    assert OmegaConf.to_container(optim.betas) == betas
+    assert list(optim.betas) == betas
     for group in build_optimizer(gpt(), optim).param_groups:
         assert group["betas"] == tuple(betas)

@@ -91,17 +91,27 @@ def test_the_last_jobs_are_told_though_they_were_counted_before(
 def test_an_interrupted_job_is_failed(tmp_path: Path) -> None:
     folder = tmp_path / "swept"
     texts = ["num_steps=100000000", "seed=0,1", f"hydra.sweep.dir={folder}"]
-    process = subprocess.Popen(
-        [sys.executable, str(TOWERS), "-m", "+sweep=basic", *texts],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TORCHDYNAMO_DISABLE": "1"},
-    )
-    deadline = time.time() + 120
-    while not (folder / "0" / "metrics.csv").exists() and time.time() < deadline:
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    shown, _ = process.communicate(timeout=120)
+    # A shell's background job has no handler for it, and would go on.
+    given = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, str(TOWERS), "-m", "+sweep=basic", *texts],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TORCHDYNAMO_DISABLE": "1"},
+        )
+    finally:
+        signal.signal(signal.SIGINT, given)
+    with process:
+        try:
+            deadline = time.time() + 120
+            while not (folder / "0" / "metrics.csv").exists():
+                assert time.time() < deadline
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            shown, _ = process.communicate(timeout=120)
+        finally:
+            process.kill()
     assert process.returncode != 0
     job = read_record(folder / "0" / JOB, JobRecord)
     assert (job.status, job.error) == ("failed", "it was interrupted")
