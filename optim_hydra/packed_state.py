@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -23,7 +23,9 @@ __all__ = ["pack", "unpacked"]
 _INDEX = "packed.index"
 _COLUMN = "packed.{}"
 _KINDS = ("state", "param_groups", "optim_hydra")
-_PLAIN = (bool, int, float, str, type(None))
+_PLAIN = frozenset({bool, int, float, str, type(None)})
+_Column = tuple[list[int], list[Any]]
+"""Numbers of parameters, and what each of them has."""
 
 
 def pack(state: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -35,33 +37,29 @@ def pack(state: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
     """
     known = {name: number for number, name in enumerate(names)}
-    columns: dict[Any, tuple[list[int], list[Any]]] = {}
     packed: dict[str, Any] = {}
-    split = _Splitter(known)
-    for entry, value in state.items():
-        kind, name, key = split(entry)
-        layout = _layout_of(value)
-        if name is None or layout is None:
-            packed[entry] = value
-            continue
-        column = columns.get((kind, key, layout))
-        if column is None:
-            column = columns[kind, key, layout] = ([], [])
-        column[0].append(known[name])
-        column[1].append(value)
-    described = []
-    for number, ((kind, key, layout), (numbers, values)) in enumerate(columns.items()):
-        whole = numbers == list(range(len(known)))
-        told: dict[str, Any] = {"kind": kind, "key": key}
-        told["names"] = None if whole else numbers
-        if layout is _PLAIN:
-            distinct, told["which"] = _distinct(values)
-            told["values"] = list(map(_written, distinct))
-        else:
-            told["shapes"], told["which"] = _distinct([v.shape for v in values])
-            packed[_COLUMN.format(number)] = torch.cat([v.reshape(-1) for v in values])
-        described.append(told)
-    packed[_INDEX] = json.dumps({"names": list(known), "columns": described})
+    described: list[dict[str, Any]] = []
+    columns, others = _columns(state, known)
+    order = list(known)
+    for (kind, key), (numbers, values) in columns.items():
+        for layout, of, held in _by_layout(numbers, values):
+            if layout is None:
+                entries = _entries(kind, [order[number] for number in of], key)
+                packed |= dict(zip(entries, held, strict=True))
+                continue
+            whole = of == list(range(len(known)))
+            told = {"kind": kind, "key": key, "names": None if whole else of}
+            if layout is _PLAIN:
+                distinct, told["which"] = _distinct(held, _texts(held))
+                told["values"] = list(map(_written, distinct))
+            else:
+                shapes = [value.shape for value in held]
+                told["shapes"], told["which"] = _distinct(shapes, shapes)
+                flat = torch.cat([v.reshape(-1) for v in held])
+                packed[_COLUMN.format(len(described))] = flat
+            described.append(told)
+    packed |= others
+    packed[_INDEX] = json.dumps({"names": order, "columns": described})
     return packed
 
 
@@ -83,9 +81,8 @@ def unpacked(saved: Any) -> Any:
             names = names if numbers is None else [names[each] for each in numbers]
             tensor = saved.get(_COLUMN.format(number))
             values = _values(column, len(names), tensor)
-            start, end = f"{column['kind']}.", column["key"] and f".{column['key']}"
-            pairs = zip(names, values, strict=True)
-            state |= {f"{start}{name}{end}": value for name, value in pairs}
+            entries = _entries(column["kind"], names, column["key"])
+            state |= zip(entries, values, strict=True)
     except (ValueError, KeyError, IndexError, TypeError, RuntimeError) as error:
         what = f"the packed state can't be read ({type(error).__name__}: {error}):"
         what += " load the whole file, as optimizer_state_dict(packed=True) made it"
@@ -93,30 +90,70 @@ def unpacked(saved: Any) -> Any:
     return state
 
 
-class _Splitter:
-    """Split entries into kind, name and key; no name where it is of no parameter."""
+def _columns(
+    state: Mapping[str, Any], known: Mapping[str, int]
+) -> tuple[dict[tuple[str, str], _Column], dict[str, Any]]:
+    """Sort entries by kind and key; the others are of no parameter."""
+    columns: dict[tuple[str, str], _Column] = {}
+    others: dict[str, Any] = {}
+    # The entries of a parameter follow each other.
+    start, number, own = None, -1, dict[str, _Column]()
+    rows: dict[str, dict[str, _Column]] = {kind: {} for kind in _KINDS}
+    for entry, value in state.items():
+        before, _, key = entry.rpartition(".")
+        if before != start:
+            kind, name, key = _split(entry, known)
+            if name is None:
+                others[entry] = value
+                continue
+            start = before if entry == f"{before}.{key}" else None
+            number, own = known[name], rows[kind]
+        column = own.get(key)
+        if column is None:
+            column = own[key] = columns[kind, key] = ([], [])
+        column[0].append(number)
+        column[1].append(value)
+    return columns, others
 
-    def __init__(self, known: Mapping[str, int]) -> None:
-        self._known = known
-        self._starts = {
-            f"{kind}.{name}": (kind, name) for kind in _KINDS for name in known
-        }
 
-    def __call__(self, entry: str) -> tuple[str, str | None, str]:
-        start, _, key = entry.rpartition(".")
-        found = self._starts.get(start)
-        if found is not None and entry not in self._starts:
-            return (*found, key)
-        kind, _, rest = entry.partition(".")
-        if kind not in _KINDS:
-            return kind, None, ""
-        if rest in self._known:
-            return kind, rest, ""
-        at = len(rest)
-        while (at := rest.rfind(".", 0, at)) >= 0:
-            if rest[:at] in self._known:
-                return kind, rest[:at], rest[at + 1 :]
+def _split(entry: str, known: Mapping[str, int]) -> tuple[str, str | None, str]:
+    """Split an entry into kind, name and key; no name where it is of no parameter."""
+    kind, _, rest = entry.partition(".")
+    if kind not in _KINDS:
         return kind, None, ""
+    if rest in known:
+        return kind, rest, ""
+    at = len(rest)
+    while (at := rest.rfind(".", 0, at)) >= 0:
+        if rest[:at] in known:
+            return kind, rest[:at], rest[at + 1 :]
+    return kind, None, ""
+
+
+def _entries(kind: str, names: Iterable[str], key: str) -> list[str]:
+    end = key and f".{key}"
+    return [f"{kind}.{name}{end}" for name in names]
+
+
+def _by_layout(
+    numbers: list[int], values: list[Any]
+) -> Iterator[tuple[Any, list[int], list[Any]]]:
+    """Part a column into those that can be kept together; None where there are none."""
+    layouts = (
+        [_PLAIN]
+        if _PLAIN.issuperset(map(type, values))
+        else list(map(_layout_of, values))
+    )
+    if len(set(layouts)) == 1:
+        yield layouts[0], numbers, values
+        return
+    parts: dict[Any, _Column] = {}
+    for layout, number, value in zip(layouts, numbers, values, strict=True):
+        of, held = parts.setdefault(layout, ([], []))
+        of.append(number)
+        held.append(value)
+    for layout, (of, held) in parts.items():
+        yield layout, of, held
 
 
 def _layout_of(value: Any) -> Any:
@@ -141,22 +178,25 @@ def _read(value: Any) -> Any:
     return tuple(value["tuple"]) if isinstance(value, dict) else value
 
 
-def _distinct(values: Sequence[Any]) -> tuple[list[Any], list[int] | None]:
+def _distinct(
+    values: Sequence[Any], marks: Sequence[Hashable]
+) -> tuple[list[Any], list[int] | None]:
     """Return the different values, and which one each is; None where all are one."""
-    by_id: dict[int, int] = {}
-    by_text: dict[str, int] = {}
-    distinct: list[Any] = []
-    which = []
-    for value in values:
-        # The parameters of a group have the very same values.
-        number = by_id.get(id(value))
-        if number is None:
-            number = by_text.setdefault(f"{type(value)} {value!r}", len(distinct))
-            if number == len(distinct):
-                distinct.append(value)
-            by_id[id(value)] = number
-        which.append(number)
-    return distinct, which if len(distinct) > 1 else None
+    held = dict(zip(marks, values, strict=True))
+    distinct = list(held.values())
+    if len(distinct) == 1:
+        return distinct, None
+    index = {mark: number for number, mark in enumerate(held)}
+    return distinct, [index[mark] for mark in marks]
+
+
+def _texts(values: Sequence[Any]) -> list[str]:
+    """Return what tells values apart, such as 1 from True."""
+    ids = list(map(id, values))
+    # The parameters of a group have the very same values.
+    once = dict(zip(ids, values, strict=True))
+    texts = {each: f"{type(value)} {value!r}" for each, value in once.items()}
+    return [texts[each] for each in ids]
 
 
 def _values(column: Mapping[str, Any], number: int, tensor: Tensor | None) -> list[Any]:
