@@ -8,14 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from optim_hydra.errors import OptimHydraError
+from optim_hydra.class_factors import ClassFactors, ScheduleError
 from optim_hydra.schedule import OPTIONAL_FIELDS, SCHEDULES, ScheduleFunction
+from optim_hydra.scheduler_classes import is_class_path
 
 __all__ = ["Schedule", "ScheduleError"]
-
-
-class ScheduleError(OptimHydraError, ValueError):
-    """The function of a schedule gives no factor."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,12 @@ class Schedule:
             "lr_warmup_init_ratio": self.init_ratio,
             "zero_indexed_step": self.zero_indexed,
             **{k: v for k, v in self.numbers.items() if k in OPTIONAL_FIELDS},
+            **self._of_class(),
         }
+
+    def _of_class(self) -> dict[str, Any]:
+        function = self.function
+        return function.described() if isinstance(function, ClassFactors) else {}
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Schedule:
@@ -50,11 +52,16 @@ class Schedule:
 
         """
         name = described["lr_scheduler_type"]
-        if name not in SCHEDULES:
+        function: ScheduleFunction
+        if name in SCHEDULES:
+            function = SCHEDULES[name]
+        elif is_class_path(name):
+            function = ClassFactors.of(name, described)
+        else:
             msg = f"the saved schedule {name!r} is not registered in this program"
             raise ScheduleError(msg)
         warmup, total = described["lr_warmup_steps"], described["total_training_steps"]
-        read = inspect.signature(SCHEDULES[name]).parameters
+        read = inspect.signature(function).parameters
         given = {**described, "warmup": warmup, "total": total}
         return cls(
             name=name,
@@ -63,7 +70,7 @@ class Schedule:
             init_ratio=described["lr_warmup_init_ratio"],
             zero_indexed=described["zero_indexed_step"],
             numbers={key: given[key] for key in read if key in given},
-            function=SCHEDULES[name],
+            function=function,
         )
 
     def factor(self, step: int) -> float:

@@ -11,6 +11,7 @@ from optim_hydra.migration import rename_keys
 from optim_hydra.node import NODE_KEYS, Node
 from optim_hydra.rename_notices import written_as
 from optim_hydra.schedule_plan import check_rule_schedule, check_schedule
+from optim_hydra.scheduler_classes import ARGUMENTS
 from optim_hydra.schema import OptimConfig, check_fields, config_of
 from optim_hydra.tree import TARGET_REFUSED, has_target, is_our_target
 from optim_hydra.value_checks import is_open
@@ -18,6 +19,7 @@ from optim_hydra.value_checks import is_open
 __all__ = ["read_config"]
 
 EXTRA = "override_optimizer_config"
+_OPEN_ENDED = (EXTRA, ARGUMENTS)
 
 
 def read_config(
@@ -99,22 +101,24 @@ def _check_mapping(
     """Note targets and values that nobody gave; those of rules are taken out."""
     for name, value in list(mapping.items()):
         key = f"{at}.{name}"
-        if at.endswith(EXTRA) and has_target({name: value}):
+        if at.endswith(_OPEN_ENDED) and has_target({name: value}):
             problems.add(TARGET_REFUSED, key, UnknownKeyError)
         elif is_open(value):
             if not (allow_open and value == "???"):
                 problems.add(f"no value is given ({value}): set {name}", key)
-            if not at.endswith(EXTRA):
+            if not at.endswith(_OPEN_ENDED):
                 del mapping[name]
 
 
 def _nested(optim: OptimConfig) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the mappings inside a config: further arguments, and the rules."""
     yield EXTRA, optim.override_optimizer_config or {}
+    yield ARGUMENTS, optim.override_lr_scheduler_config or {}
     for number, rule in enumerate(optim.param_groups):
         yield f"param_groups[{number}]", rule
-        if isinstance(rule.get(EXTRA), dict):
-            yield f"param_groups[{number}].{EXTRA}", rule[EXTRA]
+        for key in _OPEN_ENDED:
+            if isinstance(rule.get(key), dict):
+                yield f"param_groups[{number}].{key}", rule[key]
 
 
 def _as_written(problem: Problem, items: dict[str, Any], at: str) -> Problem:

@@ -21,6 +21,7 @@ from optim_hydra.foreign_keys import FOREIGN_ROWS, VERL_CLASSES
 from optim_hydra.renamed_keys import same_value
 from optim_hydra.rewriting import EXTRA, Rewriting
 from optim_hydra.schedule import SCHEDULES
+from optim_hydra.scheduler_classes import is_class_path
 from optim_hydra.tree import is_our_target
 
 __all__ = ["DIALECTS", "SOURCES", "Dialect", "dialect_in_file", "dialect_of"]
@@ -178,7 +179,8 @@ def _speaks(source: str, items: Mapping[str, Any]) -> bool:
     )
     if source == "transformers":
         schedule = items.get("lr_scheduler_type")
-        return isinstance(schedule, str) and schedule not in SCHEDULES
+        is_ours = schedule in SCHEDULES or is_class_path(str(schedule))
+        return isinstance(schedule, str) and not is_ours
     if source == "torchtitan":
         return items.get("implementation") == TITAN_BF16
     is_off = source == "megatron" and same_value(items.get("clip_grad"), 0.0)

@@ -32,6 +32,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "compile_step": Flag(),
     "step_in_backward": Flag(),
     "lr_scheduler_type": Text(),
+    "override_lr_scheduler_config": Items(),
     "lr_warmup_steps": Count(low=0, null=True, also=(-1,)),
     "lr_warmup_steps_ratio": Real(high=1.0, hint=_STEPS_HINT),
     "lr_warmup_init_ratio": _RATIO,

@@ -16,7 +16,8 @@ from optim_hydra.journal import JOURNAL
 from optim_hydra.node import Node, read_node
 from optim_hydra.references import hiding
 from optim_hydra.schedule import steps_of
-from optim_hydra.schedule_plan import plan_schedules, unread_fields
+from optim_hydra.schedule_plan import plan_schedules
+from optim_hydra.schedule_reads import unread_fields
 from optim_hydra.scheduled_lr import ScheduledLR
 from optim_hydra.schema import OptimConfig
 from optim_hydra.unwrapping import unwrapped

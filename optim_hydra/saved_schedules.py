@@ -117,7 +117,7 @@ def schedule_differences(optimizer: Optimizer, found: _Saved) -> list[Difference
         for name, state in found.items()
         if isinstance(scheduler := _schedulers(optimizer)[name], ScheduledLR)
         for key, old, new in scheduler.differences(state)
-        if key != "base_lrs"  # said of the groups
+        if key not in ("base_lrs", "lr")  # said of the groups
     ]
 
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 from optim_hydra.bound_schedule import Schedule
+from optim_hydra.class_factors import factors_of
 from optim_hydra.errors import ConfigError, Problems, join_key, nearest
-from optim_hydra.schedule import OPTIONAL_FIELDS, SCHEDULES, ScheduleFunction, steps_of
+from optim_hydra.schedule import OPTIONAL_FIELDS, SCHEDULES, steps_of
+from optim_hydra.schedule_reads import (
+    instead_of_unread,
+    is_schedule,
+    keywords,
+    read_by,
+    unread_fields,
+)
+from optim_hydra.scheduler_classes import (
+    ARGUMENTS,
+    check_arguments,
+    is_class_path,
+    load_scheduler_class,
+)
 from optim_hydra.schema import OptimConfig
 from optim_hydra.schema_groups import SCHEDULE_KEYS
 
@@ -20,22 +33,27 @@ __all__ = [
     "plan_schedule",
     "plan_schedules",
     "rule_schedule",
-    "unread_fields",
 ]
 
 
 def check_schedule(optim: OptimConfig, problems: Problems) -> None:
     """Note what is known to be wrong before the number of steps is known."""
     name = optim.lr_scheduler_type
-    if name not in SCHEDULES:
+    if not is_schedule(name):
         accepted = ", ".join(sorted(SCHEDULES))
-        what = f"no schedule {name!r}{nearest(name, SCHEDULES)} (there are {accepted})"
+        what = f"no schedule {name!r}{nearest(name, SCHEDULES)} (there are {accepted},"
+        what += " and torch's classes by dotted path)"
         problems.add(what, "lr_scheduler_type")
-    elif optim.strict:
+        return
+    if name not in SCHEDULES:
+        cls = load_scheduler_class(name, problems)
+        if cls is None:
+            return
+        check_arguments(cls, optim.override_lr_scheduler_config or {}, problems)
+    if optim.strict:
         for key in unread_fields(optim):
-            unset = OPTIONAL_FIELDS[key] or "null"
-            what = f"the schedule {name} does not read {key}: set {key}={unset}, or"
-            problems.add(f"{what} strict=false", key)
+            instead = instead_of_unread(optim, key)
+            problems.add(f"the schedule {name} does not read {key}{instead}", key)
 
 
 def rule_schedule(optim: OptimConfig, rule: Mapping[str, Any]) -> OptimConfig | None:
@@ -45,17 +63,19 @@ def rule_schedule(optim: OptimConfig, rule: Mapping[str, Any]) -> OptimConfig | 
     warmup of its own takes the place of the node's, in steps or as a ratio.
     """
     own = {key: rule[key] for key in SCHEDULE_KEYS if key in rule}
-    if (
-        not own
-        or own.get("lr_scheduler_type", optim.lr_scheduler_type) not in SCHEDULES
-    ):
+    name = own.get("lr_scheduler_type", optim.lr_scheduler_type)
+    if not own or not is_schedule(name):
         return None
+    if name != optim.lr_scheduler_type:
+        own.setdefault(ARGUMENTS, {})
+    if is_class_path(name):
+        own["lr"] = rule.get("lr", optim.lr * rule.get("lr_mult", 1.0))
     if "lr_warmup_steps" in own:
         own.setdefault("lr_warmup_steps_ratio", 0.0)
     elif "lr_warmup_steps_ratio" in own:
         own["lr_warmup_steps"] = -1
     merged = replace(optim, param_groups=[], **own)
-    unread = [key for key in unread_fields(merged) if key not in own]
+    unread = OPTIONAL_FIELDS.keys() & unread_fields(merged) - own.keys()
     return replace(merged, **{key: OPTIONAL_FIELDS[key] for key in unread})
 
 
@@ -65,23 +85,14 @@ def check_rule_schedule(
     """Note what is wrong with a rule's own schedule."""
     own = Problems(join_key(problems.at, f"param_groups[{number}]"))
     name = rule.get("lr_scheduler_type", optim.lr_scheduler_type)
-    if name in SCHEDULES:
+    if is_schedule(name):
         merged = rule_schedule(optim, rule)
     else:
         merged = replace(optim, param_groups=[], lr_scheduler_type=name)
-    if merged is not None and not (name == optim.lr_scheduler_type not in SCHEDULES):
+    is_said = name == optim.lr_scheduler_type and not is_schedule(name)
+    if merged is not None and not is_said:
         check_schedule(merged, own)
     problems.found += own.found
-
-
-def unread_fields(optim: OptimConfig) -> list[str]:
-    """Return the fields that were changed and that the chosen schedule ignores."""
-    read = _keywords(optim)
-    return [
-        key
-        for key, unset in OPTIONAL_FIELDS.items()
-        if key not in read and getattr(optim, key) not in (None, unset)
-    ]
 
 
 def plan_schedules(
@@ -114,7 +125,7 @@ def plan_schedule(optim: OptimConfig, total: int, problems: Problems) -> Schedul
     """Work out the schedule of a checked config.
 
     Args:
-        optim: The config; its `lr_scheduler_type` is registered.
+        optim: The config; its `lr_scheduler_type` is registered, or a class.
         total: Optimizer steps in all, -1 where nobody knows.
         problems: Where to note what does not fit together.
 
@@ -122,7 +133,7 @@ def plan_schedule(optim: OptimConfig, total: int, problems: Problems) -> Schedul
         ConfigError: With all problems, also those noted before.
 
     """
-    read = _keywords(optim)
+    read = read_by(optim)
     _check_total(optim, total, read, problems)
     problems.raise_if_any()
     warmup = _warmup_steps(optim, total, problems)
@@ -135,8 +146,16 @@ def plan_schedule(optim: OptimConfig, total: int, problems: Problems) -> Schedul
     if "lr_decay_steps_ratio" in numbers:
         _check_decay(optim, warmup, total, problems)
     problems.raise_if_any()
+    function = SCHEDULES.get(optim.lr_scheduler_type) or factors_of(
+        optim.lr_scheduler_type,
+        optim.override_lr_scheduler_config or {},
+        optim.lr,
+        total - warmup,
+        problems,
+    )
     spans = {"warmup": warmup, "total": total}
-    numbers.update({key: value for key, value in spans.items() if key in read})
+    taken = inspect.signature(function).parameters
+    numbers.update({key: value for key, value in spans.items() if key in taken})
     return Schedule(
         name=optim.lr_scheduler_type,
         warmup=warmup,
@@ -144,17 +163,8 @@ def plan_schedule(optim: OptimConfig, total: int, problems: Problems) -> Schedul
         init_ratio=optim.lr_warmup_init_ratio,
         zero_indexed=optim.zero_indexed_step,
         numbers=numbers,
-        function=SCHEDULES[optim.lr_scheduler_type],
+        function=function,
     )
-
-
-def _keywords(optim: OptimConfig) -> Mapping[str, inspect.Parameter]:
-    return _parameters_of(SCHEDULES[optim.lr_scheduler_type])
-
-
-@functools.lru_cache(maxsize=256)
-def _parameters_of(function: ScheduleFunction) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(function).parameters
 
 
 def _check_total(
@@ -195,7 +205,7 @@ def _check_whole(
     optim: OptimConfig, numbers: dict[str, Any], problems: Problems
 ) -> None:
     """Make whole numbers of those that the schedule annotates as such."""
-    parameters = _keywords(optim)
+    parameters = keywords(optim)
     for key, value in numbers.items():
         if parameters[key].annotation not in (int, "int"):
             continue

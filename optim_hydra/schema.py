@@ -38,6 +38,13 @@ def _open_list() -> Any:
     return ListConfig([], flags={"struct": False})
 
 
+_OPEN_ENDED = (
+    "override_optimizer_config",
+    "override_lr_scheduler_config",
+    "param_groups",
+)
+
+
 @dataclass(slots=True, kw_only=True)
 class OptimConfig:
     """Describe one optimizer with its schedule; mount it anywhere in a config.
@@ -88,7 +95,12 @@ class OptimConfig:
     """Update each parameter in backward(), and free its gradient there."""
 
     lr_scheduler_type: str = "constant"
-    """A registered schedule, such as constant, linear, cosine, wsd or your own."""
+    """A registered schedule, such as constant, linear, cosine, wsd or your own; or the
+    dotted path of a class, such as torch.optim.lr_scheduler.StepLR."""
+    override_lr_scheduler_config: dict[str, Any] | None = field(
+        default_factory=_open_dict
+    )
+    """Constructor arguments of a scheduler class; null means none."""
     lr_warmup_steps: int | None = -1
     """Steps; -1 or null takes the ratio; 0 is no warmup, even if a ratio is set."""
     lr_warmup_steps_ratio: float = 0.0
@@ -125,7 +137,7 @@ class OptimConfig:
     def __post_init__(self) -> None:
         """Check and convert the values; open references stay as they are."""
         given = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        for name in ("override_optimizer_config", "param_groups"):
+        for name in _OPEN_ENDED:
             if isinstance(given[name], (DictConfig, ListConfig)):
                 del given[name]  # the open default, see _open_dict
         problems = Problems("" if is_open(self._full_key_) else self._full_key_)
@@ -176,6 +188,7 @@ class ActorCriticConfig:
 _DEFAULTS = {f.name: f.default for f in dataclasses.fields(OptimConfig)}
 _FACTORIES: dict[str, Callable[[], Any]] = {
     "override_optimizer_config": dict,
+    "override_lr_scheduler_config": dict,
     "param_groups": list,
     "no_decay": list,
     "layer_decay": LayerDecayConfig,

@@ -77,6 +77,8 @@ class ParamGroupConfig:
 
     lr_scheduler_type: str | None = None
     """Schedule of its own."""
+    override_lr_scheduler_config: dict[str, Any] | None = None
+    """As in the node."""
     lr_warmup_steps: int | None = None
     """As in the node; it takes the place of the node's ratio too."""
     lr_warmup_steps_ratio: float | None = None
@@ -105,6 +107,7 @@ class ParamGroupConfig:
 MATCHERS = ("pattern", "regex", "module_type", "role", "ndim", "min_ndim")
 SCHEDULE_KEYS = (
     "lr_scheduler_type",
+    "override_lr_scheduler_config",
     "lr_warmup_steps",
     "lr_warmup_steps_ratio",
     "lr_warmup_init_ratio",

@@ -22,7 +22,13 @@ from optim_hydra.registry import registered_class
 if TYPE_CHECKING:
     from torch.optim import Optimizer
 
-__all__ = ["Target", "load_class", "plain_target", "resolve_target"]
+__all__ = [
+    "Target",
+    "load_class",
+    "load_module",
+    "plain_target",
+    "resolve_target",
+]
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,12 @@ def load_class(target: Target, problems: Problems) -> type[Optimizer] | None:
     """
     if target.found is not None:
         return _check_class(target.found, target, None, problems)
+    module = load_module(target, problems)
+    return None if module is None else _take_class(module, target, problems)
+
+
+def load_module(target: Target, problems: Problems) -> ModuleType | None:
+    """Import the module, if the program allows it; note why it can't be had."""
     allowed_impls = DECLARED.allowed_impls
     if allowed_impls is not None and target.impl not in allowed_impls:
         allowed = ", ".join(sorted(allowed_impls)) or "none"
@@ -97,11 +109,6 @@ def load_class(target: Target, problems: Problems) -> type[Optimizer] | None:
         what += " the program itself adds one by set_allowed_impls"
         problems.add(what, target.impl_key, TargetError)
         return None
-    module = _import_module(target, problems)
-    return None if module is None else _take_class(module, target, problems)
-
-
-def _import_module(target: Target, problems: Problems) -> ModuleType | None:
     try:
         module: ModuleType | None = importlib.import_module(target.impl)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code runs here

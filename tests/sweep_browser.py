@@ -73,6 +73,7 @@ class Report:
 
     def sort(self, title: str) -> None:
         self.page.locator("#jobs thead th").get_by_text(title, exact=True).click()
+        self.settle()
 
     def search(self, text: str) -> None:
         self.page.get_by_placeholder("Filter jobs").fill(text)

@@ -589,8 +589,8 @@ ROWS = [
         ConfigError,
         (
             "no schedule 'cosin': did you mean cosine? (there are constant, cosine,"
-            " cosine_with_restarts, inverse_sqrt, linear, polynomial, wsd)"
-            " @ actor.optim.lr_scheduler_type"
+            " cosine_with_restarts, inverse_sqrt, linear, polynomial, wsd, and torch's"
+            " classes by dotted path) @ actor.optim.lr_scheduler_type"
         ),
     ),
     Row(
