@@ -134,7 +134,8 @@ def make_pairs(is_quick: bool) -> Iterator[Pair]:
     for size in (1, 10) if is_quick else (1, 100, 1_000):
         for is_tensor in (False, True):
             ours, other = schedule(size, is_tensor=is_tensor)
-            name = f"schedule, {size:,} {'tensors' if is_tensor else 'numbers'}"
+            kind = "a tensor" if is_tensor else "a number"
+            name = f"schedule, {size:,} groups, lr {kind}"
             calls = max(2, 1_000 // size)
             yield Pair(name, "LambdaLR", ours, other, 31, calls, wanted=0.2)
     number = 40 if is_quick else 1_000

@@ -20,3 +20,23 @@ def test_a_smoke_run_prints_the_rows_with_a_wanted_ratio(tmp_path, run_python) -
         assert row["wanted"] is not None
         assert row["name"] in result.stdout
     assert (ROOT / "README.md").read_text() == before
+
+
+def test_the_readme_shows_the_results_that_are_kept() -> None:
+    found = json.loads((BENCHMARKS / "results.json").read_text())
+    results = [row for each in found.values() for row in each["results"]]
+    wanted = [row for row in results if row["wanted"] is not None]
+    text = (ROOT / "README.md").read_text()
+    table = text.partition("<!-- benchmarks/suite.py: -->")[2]
+    lines = table.partition("<!-- :benchmarks/suite.py -->")[0].splitlines()
+    shown = [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]
+    assert shown[2:] == [
+        [
+            row["name"],
+            row["against"],
+            f"{row['ratio']:.3g}",
+            f"{row['low']:.3g} - {row['high']:.3g}",
+            f"{row['wanted']:g}",
+        ]
+        for row in wanted
+    ]
