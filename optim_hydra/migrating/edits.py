@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import re
+import warnings
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from ruamel.yaml.error import ReusedAnchorWarning, YAMLError
 
 from optim_hydra.migrating.references import Reference
 from optim_hydra.migrating.units import Unit
@@ -20,6 +22,7 @@ __all__ = [
     "Edit",
     "Migrated",
     "Question",
+    "once_anchored",
     "read_value",
     "value_text",
 ]
@@ -117,12 +120,29 @@ def read_value(text: str) -> Any:
     if _NUMBER.fullmatch(bare):
         return float(bare) if re.search(r"[.eE]", bare) else int(bare)
     try:
-        value = YAML(typ="safe", pure=True).load(bare)
+        with once_anchored():
+            value = YAML(typ="safe", pure=True).load(bare)
     except YAMLError:
         return Unread(text)
     if isinstance(value, list):
         return [read_value(item) if isinstance(item, str) else item for item in value]
     return value
+
+
+@contextlib.contextmanager
+def once_anchored() -> Iterator[None]:
+    """Refuse an anchor that is set twice, as PyYAML does, and so Hydra.
+
+    Raises:
+        YAMLError: One is.
+
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ReusedAnchorWarning)
+        try:
+            yield
+        except ReusedAnchorWarning as warning:
+            raise YAMLError(str(warning).strip()) from warning
 
 
 def _outside(text: str) -> str:

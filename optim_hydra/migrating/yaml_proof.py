@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode
 
-from optim_hydra.migrating.edits import value_text
+from optim_hydra.migrating.edits import once_anchored, value_text
 from optim_hydra.migrating.yaml_edits import Change
 from optim_hydra.rewriting import SAME
 
@@ -23,7 +23,8 @@ def compose_all(text: str) -> list[Node]:
         YAMLError: It is not YAML.
 
     """
-    documents = [n for n in YAML(pure=True).compose_all(text) if n is not None]
+    with once_anchored():
+        documents = [n for n in YAML(pure=True).compose_all(text) if n is not None]
     for node in documents:
         _check_ends(node, ())
     return documents
