@@ -56,6 +56,19 @@ def test_check_changes_nothing_and_fails(migrate: Migrate) -> None:
     assert migrate("--check", file).exit_code == 0
 
 
+def test_what_a_program_does_without_its_flags_is_told(migrate: Migrate) -> None:
+    file = Path("run.sh")
+    file.write_text("python run.py --learning_rate 5e-5 --num_train_epochs 3\n")
+    result = migrate("--from", "transformers", file)
+    assert file.read_text() == "python run.py optim.lr=5e-5 --num_train_epochs 3\n"
+    assert result.stderr == (
+        "without a flag transformers has its own: optim: {lr: 5e-05, weight_decay: 0.0,"
+        " clip_grad: 1.0, lr_scheduler_type: linear}\n"
+        "changed 1 file\n"
+    )
+    assert migrate("--from", "transformers", file).stderr == "changed 0 files\n"
+
+
 def test_everything_is_told_at_once_and_the_rest_is_done(migrate: Migrate) -> None:
     Path("a.yaml").write_text("optim: [\n")
     Path("b.yaml").write_bytes(b"optim: {grad_clip: 1.0} # \xe9\n")
